@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0
+# Every entry point; `make help` lists them.  Variables are given on the
+# command line, for instance  make boot KERNEL=base CONFIG=debug
+
+# Programs read these from the environment, where make puts them:
+# KSRC BUILD PROFILE LOCKSTAT CCACHE_DIR
+KERNEL	?= patched
+CONFIG	?= small
+CPUS	?= 2
+
+ifeq ($(shell command -v python3),)
+$(error python3 is missing; install it: apt-get install python3)
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help setup base qemu tree refresh am kernels boot scaletest manycore \
+	bench slowdisk report compare check clean
+
+help: ## This list
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
+		expand -t 12
+
+scaletest: ## The main job: set up, build, measure base and patched, report
+	@tools/scaletest
+
+check: ## Run all tests (GROUPS="unit series" for some)
+	@tools/check $(GROUPS)
+
+setup: ## Install the packages that are missing, or name them
+	@tools/setup
+
+base: ## Fetch and unpack the base kernel (KSRC=/path for one of yours)
+	@tools/base
+
+qemu: ## Find a QEMU that is new enough, or unpack one into build/
+	@tools/qemu
+
+tree: ## Make the work tree build/tree: the base and the series as commits
+	@tools/series tree
+
+refresh: ## Write the commits of build/tree back to the patch files
+	@tools/series refresh
+
+am: ## Apply the series to a kernel tree, on a branch of its own (KSRC=/path)
+	@tools/series am
+
+kernels: ## Build base and patched (CONFIG=small, debug, ...)
+	@tools/kernel/build base $(CONFIG)
+	@tools/kernel/build patched $(CONFIG)
+
+boot: ## A shell in a guest (KERNEL=base or patched, CONFIG=, CPUS=)
+	@tools/boot/boot --kernel $(KERNEL) --config $(CONFIG) --cpus $(CPUS) \
+		--device virtio-blk --device nvme --shell
+
+manycore: ## Many-core measurement, short table (FULL=1: all cells; PROFILE=1)
+	@tools/manycore/run $(if $(FULL),--full)
+
+bench: ## fio by the wall clock in guests (LOCKSTAT=1), or on DEVICE=/dev/X
+	@tools/bench/run $(if $(DEVICE),--device $(DEVICE))
+
+slowdisk: ## Merging and order on slow disks, by the wall clock
+	@tools/bench/slowdisk
+
+report: ## Tables, picture and README from the newest results
+	@tools/report/report
+
+compare: ## Two result files side by side (A=file B=file)
+	@tools/report/compare $(A) $(B)
+
+clean: ## Remove build/ (kernels, guests' files, results)
+	rm -rf build/

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Block devices by sysfs and configfs: schedulers, statistics, test disks."""
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from .ui import die
+
+SYS = Path("/sys")
+CONFIG = SYS / "kernel/config"
+NULLB = CONFIG / "nullb"
+NVMET = CONFIG / "nvmet"
+NQN = "nqn.2014-08.org.nvmexpress:blkscale"
+
+
+def name_of(device):
+    return os.path.basename(str(device))
+
+
+def queue(device, attribute):
+    return SYS / "block" / name_of(device) / "queue" / attribute
+
+
+def put(path, text):
+    """Write a kernel attribute; a refusal ends the program in one line."""
+    try:
+        Path(path).write_text(f"{text}\n")
+    except OSError as error:
+        die(f"the kernel refused '{text}' for {path}: {error.strerror}",
+            "see dmesg, and whether the kernel has the option")
+
+
+def schedulers(device):
+    """All schedulers that the device can use; the first is the one in use."""
+    words = queue(device, "scheduler").read_text().split()
+    active = [w.strip("[]") for w in words if w.startswith("[")]
+    return active + [w for w in words if not w.startswith("[")]
+
+
+def set_scheduler(device, name):
+    """Use a scheduler; false if this kernel does not know it."""
+    if name not in schedulers(device):
+        return False
+    put(queue(device, "scheduler"), name)
+    return True
+
+
+def parse_stat(text):
+    """/sys/block/X/stat as counted I/Os, merges and sectors."""
+    n = [int(word) for word in text.split()]
+    return {"read_ios": n[0], "read_merges": n[1], "read_sectors": n[2],
+            "write_ios": n[4], "write_merges": n[5], "write_sectors": n[6]}
+
+
+def stat(device):
+    return parse_stat((SYS / "block" / name_of(device) / "stat").read_text())
+
+
+def merging(before, after, way):
+    """Merged share of the requests, and KiB a request, between two stats."""
+    ios, merges, sectors = (after[f"{way}_{field}"] - before[f"{way}_{field}"]
+                            for field in ("ios", "merges", "sectors"))
+    if not ios:
+        return {"merged": None, "kib": None}
+    return {"merged": round(merges / (ios + merges), 4),
+            "kib": round(sectors / 2 / ios, 2)}
+
+
+def wait_for(path, seconds=10):
+    """Nodes appear a moment after the device: wait for one."""
+    end = time.monotonic() + seconds
+    while not Path(path).exists():
+        if time.monotonic() > end:
+            die(f"{path} did not appear within {seconds} s",
+                "see the guest's console for what the driver said")
+        time.sleep(0.02)
+    return str(path)
+
+
+def null_blk(name, **attributes):
+    """Make a null_blk disk by configfs; returns its node.
+
+    Every attribute has to be set before `power`.
+    """
+    folder = NULLB / name
+    if not NULLB.is_dir():
+        subprocess.run(["modprobe", "null_blk", "nr_devices=0"],
+                       stderr=subprocess.DEVNULL, check=False)
+    try:
+        folder.mkdir()
+    except OSError as error:
+        die(f"cannot make the null_blk disk {name}: {error.strerror}",
+            "the kernel needs CONFIG_BLK_DEV_NULL_BLK and configfs mounted")
+    for attribute, value in attributes.items():
+        put(folder / attribute, value)
+    put(folder / "power", 1)
+    node = f"/dev/{name}"
+    if not Path(SYS / "block" / name).exists():
+        node = f"/dev/nullb{(folder / 'index').read_text().strip()}"
+    return wait_for(node)
+
+
+def remove_null_blk(name):
+    put(NULLB / name / "power", 0)
+    (NULLB / name).rmdir()
+
+
+def nvme_loop(backing):
+    """An NVMe disk by the loop target on another disk; returns its node."""
+    if not NVMET.is_dir():
+        die("the kernel has no NVMe target",
+            "it needs CONFIG_NVME_TARGET_LOOP, and configfs mounted")
+    known = set(_namespaces())
+    subsystem = NVMET / "subsystems" / NQN
+    subsystem.mkdir()
+    put(subsystem / "attr_allow_any_host", 1)
+    namespace = subsystem / "namespaces/1"
+    namespace.mkdir()
+    put(namespace / "device_path", backing)
+    put(namespace / "enable", 1)
+    port = NVMET / "ports/1"
+    port.mkdir()
+    put(port / "addr_trtype", "loop")
+    (port / "subsystems" / NQN).symlink_to(subsystem)
+    with open("/dev/nvme-fabrics", "r+b", buffering=0) as fabrics:
+        fabrics.write(f"transport=loop,nqn={NQN}".encode())
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        fresh = sorted(set(_namespaces()) - known)
+        if fresh:
+            return wait_for(f"/dev/{fresh[0]}")
+        time.sleep(0.05)
+    die("the NVMe loop disk did not appear within 10 s",
+        "see the guest's console for what the driver said")
+
+
+def _namespaces():
+    """Namespace disks with a node: nvme0n1, not the hidden nvme0c0n1."""
+    for path in (SYS / "block").glob("nvme*n*"):
+        if "c" not in path.name and int((path / "size").read_text()):
+            yield path.name
+
+
+def scsi_debug():
+    """The node of the first disk of scsi_debug; its parameters are the
+    kernel's command line (scsi_debug.max_queue=... )."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        for model in sorted((SYS / "block").glob("sd*/device/model")):
+            if model.read_text().strip() == "scsi_debug":
+                return wait_for(f"/dev/{model.parent.parent.name}")
+        time.sleep(0.05)
+    die("no disk of scsi_debug appeared within 10 s",
+        "the kernel needs CONFIG_SCSI_DEBUG and CONFIG_BLK_DEV_SD")

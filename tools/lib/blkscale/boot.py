@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Booting a kernel under QEMU on the host's own root, and running a job in it."""
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import paths, qemu, trouble
+from .proc import kill_group, tail
+from .ui import die, note, span
+
+INIT = paths.ROOT / "tools/boot/init"
+TROUBLE_STATUS = 70
+KEPT = 200		# folders of earlier boots
+GRACE = 15		# seconds for the rest of a report of something stuck
+
+# What every guest gets; later words win.  rcu: an emulated CPU that waits
+# for the host's is no stall.
+APPEND = ("console=ttyS0 earlyprintk=serial root=r rootfstype=9p ro "
+          "rootflags=trans=virtio,version=9p2000.L,msize=524288,cache=loose "
+          "panic=-1 loglevel=5 null_blk.nr_devices=0 "
+          "rcupdate.rcu_cpu_stall_timeout=60")
+
+
+@dataclass
+class Result:
+    out: Path
+    status: int = None		# the job's, or None: the guest wrote none
+    trouble: str = None		# why the boot counts as failed, if it does
+    stderr: str = ""		# QEMU's; a plugin prints there
+    seconds: float = 0.0
+    argv: list = field(default_factory=list)
+
+    @property
+    def console(self):
+        return self.out / "console.log"
+
+    @property
+    def log(self):
+        """What the job printed."""
+        return self.out / "job.log"
+
+    @property
+    def ok(self):
+        return self.status == 0 and not self.trouble
+
+
+def _written(path):
+    try:
+        return path.stat().st_mtime
+    except OSError:		# another program has just removed it
+        return 0
+
+
+def fresh_out(name="boot"):
+    """A new folder for what a guest writes; the oldest of many go."""
+    run = paths.BUILD / "run"
+    run.mkdir(parents=True, exist_ok=True)
+    for folder in sorted(run.iterdir(), key=_written)[:-KEPT]:
+        shutil.rmtree(folder, ignore_errors=True)
+    stamp = time.strftime(f"{name}-%m%d-%H%M%S-")
+    return Path(tempfile.mkdtemp(prefix=stamp, dir=run))
+
+
+def image(kernel, config):
+    """The kernel image: of a tree by name, of a tree, or the file itself."""
+    given = Path(str(kernel))
+    # The repository has a file that is called base.
+    if str(kernel) not in paths.TREES and given.is_file():
+        return given.absolute()
+    found = paths.bzimage(kernel, config)
+    if not found.exists():
+        die(f"no kernel at {found}",
+            f"build it: tools/kernel/build {kernel} {config}")
+    return found
+
+
+# ------------------------------------------------------------- disks
+
+def _disk(spec, number, out):
+    """QEMU's arguments for TYPE[:KEY=VALUE,...], and the file behind it.
+
+    size= is in MB; other keys that are not ours go to QEMU's device.
+    """
+    kind, _, rest = spec.partition(":")
+    opts = dict(word.partition("=")[::2] for word in rest.split(",") if word)
+    try:
+        size = int(opts.pop("size", 256))
+        queues = int(opts.pop("queues", 1))
+    except ValueError:
+        die(f"device {spec}: size and queues are numbers")
+    drive, serial = f"disk{number}", f"blkscale{number}"
+    devices = {
+        "virtio-blk": f"virtio-blk-pci,drive={drive},serial={serial},"
+                      f"num-queues={queues}",
+        "nvme": f"nvme,drive={drive},serial={serial},max_ioqpairs={queues}",
+    }
+    if kind not in devices or size < 1 or queues < 1:
+        die(f"device '{spec}' is not known",
+            "use virtio-blk or nvme, with :size=MB,queues=N")
+    path = out / f".{drive}"
+    with open(path, "wb") as file:
+        file.truncate(size << 20)
+    device = ",".join([devices[kind], *(f"{k}={v}" for k, v in opts.items())])
+    return ["-drive", f"file={_comma(path)},if=none,id={drive},format=raw,"
+            "cache=unsafe,discard=unmap", "-device", device], path
+
+
+def _comma(path):
+    return str(path).replace(",", ",,")
+
+
+# ------------------------------------------------------- the command line
+
+# counted: the guest's clock counts instructions (4 ns each) and skips idle
+# time; vCPUs take turns.  What a slow disk does then repeats, however busy the
+# host is.
+SPEED = {"kvm": ["-accel", "kvm"],
+         "tcg": ["-accel", "tcg,thread=multi"],
+         "counted": ["-accel", "tcg,thread=single",
+                     "-icount", "shift=2,sleep=off"]}
+ACCELERATORS = ("auto", *SPEED)
+
+
+def _machine(kernel, cpus, mem, accel, cpu_model, append):
+    root = ("local,id=r,path=/,security_model=none,readonly=on,"
+            "multidevs=remap")
+    speed = SPEED[accel]
+    words = f'{APPEND} init="{INIT}" {append}'.strip()
+    return [*speed, "-cpu", cpu_model, "-smp", str(cpus), "-m", f"{mem}M",
+            "-nodefaults", "-display", "none", "-no-reboot",
+            "-kernel", str(kernel), "-append", words,
+            "-fsdev", root,
+            "-device", "virtio-9p-pci,fsdev=r,mount_tag=r"]
+
+
+def _share(out):
+    return ["-fsdev", f"local,id=out,path={_comma(out)},security_model=none,"
+            "multidevs=remap",
+            "-device", "virtio-9p-pci,fsdev=out,mount_tag=out"]
+
+
+def _console(out, shell):
+    log = _comma(out / "console.log")
+    if shell:
+        return ["-chardev", f"stdio,id=con,mux=on,signal=off,logfile={log}",
+                "-serial", "chardev:con", "-mon", "chardev=con"]
+    return ["-chardev", f"file,id=con,path={log}", "-serial", "chardev:con"]
+
+
+# ------------------------------------------------------------- the job
+
+def _needed(job):
+    """What a job may need; the guest binds what its own mounts hide."""
+    wanted = {str(paths.ROOT), str(paths.BUILD)}
+    if job and os.sep in str(job):
+        job = Path(job).absolute()
+        wanted |= {str(job.parent), str(job)}
+    return sorted(wanted)
+
+
+def _write_job(out, job, args, env, shell):
+    for name in ("status", ".status.new", "job.log", ".shell"):
+        (out / name).unlink(missing_ok=True)
+    (out / ".keep").write_text("".join(f"{d}\n" for d in _needed(job)))
+    env = {"OUT": "/run/out", "ROOT": str(paths.ROOT),
+           "BUILD": str(paths.BUILD), **(env or {})}
+    exports = "".join(f"export {name}={shlex.quote(str(value))}\n"
+                      for name, value in env.items())
+    (out / ".env").write_text(exports)
+    if shell:
+        size = shutil.get_terminal_size()
+        (out / ".shell").touch()
+        with open(out / ".env", "a") as file:
+            file.write(f"COLUMNS={size.columns} LINES={size.lines}\n")
+        return
+    if os.sep in str(job):
+        job = Path(job).absolute()
+        if not os.access(job, os.X_OK):
+            die(f"{job} is not an executable file",
+                "name a script or program for the guest to run")
+    words = shlex.join([str(job), *map(str, args)])
+    (out / ".job").write_text(f"{exports}cd /tmp\nexec {words}\n")
+
+
+# ------------------------------------------------------------- accelerator
+
+def _kvm_works(kernel):
+    """Whether a guest really comes up under KVM; asked once a machine's boot.
+
+    /dev/kvm alone says little: inside a virtual machine it often exists and
+    then the guest hangs or dies.
+    """
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return False
+    known = paths.BUILD / "kvm"
+    this = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    if known.exists() and known.read_text().split()[:1] == [this]:
+        return known.read_text().split()[1] == "yes"
+    note("does KVM work here? (20s at most)")
+    result = run(kernel=kernel, job="true", accel="kvm", timeout=20)
+    if result.ok or "kvm" in result.stderr.lower() or result.console.stat().st_size:
+        known.write_text(f"{this} {'yes' if result.ok else 'no'}\n")
+    note("KVM works" if result.ok else "KVM does not: emulating (TCG)")
+    shutil.rmtree(result.out, ignore_errors=True)
+    return result.ok
+
+
+def _accelerator(accel, plugin, kernel):
+    if accel not in ACCELERATORS:
+        die(f"accelerator '{accel}' is not known",
+            f"use {', '.join(ACCELERATORS)}")
+    if plugin:
+        return "tcg"		# a plugin sees translated code only
+    if accel == "auto":
+        return "kvm" if _kvm_works(kernel) else "tcg"
+    return accel
+
+
+# ------------------------------------------------------------- running
+
+class _Watch:
+    """Ends a QEMU that says nothing, takes too long, or has got stuck."""
+
+    def __init__(self, out, timeout, silent, on_output):
+        self.files = [out / "console.log", out / "job.log"]
+        self.timeout, self.silent = timeout, silent
+        self.on_output, self.shown = on_output, 0
+        self.begun = self.heard = time.monotonic()
+        self.sizes = None
+        self.stuck_since = None
+
+    def show(self):
+        if not self.on_output or not self.files[1].exists():
+            return
+        with open(self.files[1], "rb") as log:
+            log.seek(self.shown)
+            text = log.read()
+        self.shown += len(text)
+        if text:
+            self.on_output(text.decode(errors="replace"))
+
+    def look(self):
+        """None while all is well, else why QEMU has to be ended."""
+        self.show()
+        now = time.monotonic()
+        sizes = [f.stat().st_size if f.exists() else 0 for f in self.files]
+        if sizes != self.sizes:
+            self.sizes, self.heard = sizes, now
+            if self.stuck_since is None and sizes[0] and \
+                    trouble.stuck(self.files[0].read_text(errors="replace")):
+                self.stuck_since = now
+        if self.stuck_since and now - self.stuck_since > GRACE:
+            return "the guest is stuck"
+        if self.timeout and now - self.begun > self.timeout:
+            return f"no end after {span(self.timeout)}"
+        if self.silent and now - self.heard > self.silent:
+            return f"the guest was silent for {span(self.silent)}"
+        return None
+
+
+def _wait(process, watch):
+    """Until QEMU ends; returns why it had to be ended, or None."""
+    pause = 0.05
+    while process.poll() is None:
+        why = watch.look()
+        if why:
+            return why
+        time.sleep(pause)
+        pause = min(pause * 1.2, 0.5)
+    return None
+
+
+def _status(out):
+    try:
+        return int((out / "status").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _judge(result, ended, process):
+    """Fill in the result's status and trouble."""
+    result.stderr = (result.out / "qemu.stderr").read_text(errors="replace")
+    result.status = _status(result.out)
+    last = (tail(result.console) or ["nothing"])[-1]
+    result.trouble = trouble.report(result.console)
+    if ended:
+        result.trouble = (f"{ended}; {result.trouble}" if result.trouble else
+                          f"{ended}; last line of {result.console}: {last}")
+    elif not result.trouble and result.status is None:
+        said = tail(result.out / "qemu.stderr") if process.returncode else []
+        result.trouble = ("guest ended without a result; " +
+                          (f"QEMU: {said[-1]}" if said else
+                           f"last line of {result.console}: {last}"))
+
+
+def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
+        accel="auto", append="", plugin=None, devices=(), timeout=600,
+        silent=None, out=None, shell=False, cpu_model="max", env=None,
+        on_output=None):
+    """Boot, run the job, wait for the end.  Never raises for a bad guest:
+    look at the result's status and trouble.
+
+    plugin: "file.so,arg=value"; silent: seconds without a line on the console
+    or from the job (default: none set); env: more variables for the job;
+    on_output: called with what the job prints, as it prints it.
+    """
+    kernel = image(kernel, config)
+    accel = _accelerator(accel, plugin, kernel)
+    out = Path(out).absolute() if out else fresh_out()
+    out.mkdir(parents=True, exist_ok=True)
+    _write_job(out, job, args, env, shell)
+    prefix, environment = qemu.command()
+    argv = [*prefix, *_machine(kernel, cpus, mem, accel, cpu_model, append),
+            *_share(out), *_console(out, shell)]
+    if plugin:
+        argv += ["-plugin", str(plugin)]
+    disks = []
+    try:
+        for number, spec in enumerate(devices):
+            words, path = _disk(spec, number, out)
+            argv += words
+            disks.append(path)
+        (out / "console.log").write_bytes(b"")
+        (out / "qemu.command").write_text(shlex.join(argv) + "\n")
+        return _run(argv, environment, out, shell,
+                    _Watch(out, timeout, silent, on_output))
+    finally:
+        for path in disks:
+            path.unlink(missing_ok=True)
+
+
+def _run(argv, environment, out, shell, watch):
+    result = Result(out=out, argv=argv)
+    # If we are killed, QEMU must not stay behind.
+    if shutil.which("setpriv"):
+        argv = ["setpriv", "--pdeathsig", "KILL", "--", *argv]
+    with open(out / "qemu.stderr", "wb") as err:
+        process = subprocess.Popen(
+            argv, env={**os.environ, **(environment or {})},
+            stdin=None if shell else subprocess.DEVNULL,
+            stdout=None if shell else subprocess.DEVNULL, stderr=err,
+            start_new_session=not shell)
+    ended = None
+    try:
+        ended = _wait(process, watch)
+    finally:
+        # SIGKILL: a QEMU whose plugin holds its main thread hears no other.
+        if process.poll() is None:
+            if shell:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+            else:
+                kill_group(process, patience=0)
+    watch.show()
+    result.seconds = time.monotonic() - watch.begun
+    _judge(result, ended, process)
+    if shell and result.status is None and not process.returncode:
+        result.trouble = None	# left with Ctrl-A x
+    return result

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0
+"""fio: run a job file as it is on a device, read its JSON."""
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+
+from .ui import die
+
+JOBS = Path(__file__).resolve().parents[2] / "bench/jobs"
+
+
+# Much longer than any run: a guest whose idle time is skipped sees its own
+# clock fly while it waits for the host to read a file.
+LATE = 1200
+
+
+def warm():
+    """Bring fio into the page cache, so that no measured run waits for it."""
+    try:
+        subprocess.run(["fio", "--name=warm", "--ioengine=null", "--size=4k",
+                        "--thread", "--output-format=json"], check=False,
+                       stdin=subprocess.DEVNULL, capture_output=True)
+    except FileNotFoundError:
+        die("fio is not installed", "run tools/setup")
+
+
+def wrapper(job, options):
+    """The text of a job file, unchanged, with options set before it."""
+    lines = [f"{name}={value}" for name, value in options.items()]
+    return "\n".join(["[global]", *lines, "", job])
+
+
+def parse(text):
+    """IOPS by direction, and usr and sys % as fio prints them (per job)."""
+    try:
+        jobs = json.loads(text[text.index("{"):])["jobs"]
+    except (ValueError, KeyError) as error:
+        raise ValueError("fio wrote no JSON result") from error
+    if not jobs or any(job["error"] for job in jobs):
+        raise ValueError("fio reports an I/O error")
+    read, write = (sum(job[way]["iops"] for job in jobs)
+                   for way in ("read", "write"))
+    share = 1 / len(jobs)
+    return {"iops": round(read + write, 1),
+            "read_iops": round(read, 1), "write_iops": round(write, 1),
+            "usr": round(share * sum(job["usr_cpu"] for job in jobs), 2),
+            "sys": round(share * sum(job["sys_cpu"] for job in jobs), 2)}
+
+
+def run(job, device, seconds, **options):
+    """Run tools/bench/jobs/JOB.fio; returns parse() of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        wrapped, result = Path(folder, "job.fio"), Path(folder, "result")
+        wrapped.write_text(wrapper((JOBS / f"{job}.fio").read_text(),
+                                   {"filename": device, "runtime": seconds,
+                                    **options}))
+        cmd = ["fio", "--output-format=json", f"--output={result}",
+               str(wrapped)]
+        try:
+            done = subprocess.run(cmd, stdin=subprocess.DEVNULL, text=True,
+                                  capture_output=True, check=False,
+                                  cwd=folder, timeout=20 * seconds + LATE)
+        except FileNotFoundError:
+            die("fio is not installed", "run tools/setup")
+        except subprocess.TimeoutExpired:
+            die(f"fio job {job} on {device} did not end",
+                "an I/O hangs: see the kernel's log")
+        try:
+            if done.returncode:
+                raise ValueError(f"fio ended with {done.returncode}")
+            return parse(result.read_text())
+        except (OSError, ValueError) as error:
+            words = (done.stderr or done.stdout).strip().splitlines()
+            die(f"fio job {job} on {device}: {error} "
+                f"{words[-1] if words else ''}")

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One cell of the fast-device benchmark: fio, and the locks beside it."""
+import os
+import time
+
+from . import blockdev, fio, lockstat
+from .ui import die
+
+
+def measure(job, node, sched, seconds):
+    """IOPS, usr %, sys %, and the lock share if the kernel counts it."""
+    if not blockdev.set_scheduler(node, sched):
+        die(f"{node} cannot use the scheduler {sched}",
+            f"it has: {' '.join(blockdev.schedulers(node))}")
+    counted = lockstat.available()
+    if counted:
+        lockstat.reset()
+    begun = time.monotonic()
+    values = fio.run(job, node, seconds)
+    if counted:
+        values.update(lockstat.share(lockstat.FILE.read_text(),
+                                     os.cpu_count(),
+                                     time.monotonic() - begun))
+    return values

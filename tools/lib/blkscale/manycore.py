@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The many-core measurement: cells, their boots, and the table."""
+import re
+from dataclasses import dataclass, field
+
+from . import boot, lockstep, paths, results
+from .symbols import Symbols, by_function
+from .workloads import DEVICES, WORKLOADS, device, load_arguments
+
+JOB = paths.ROOT / "tools/manycore/guest"
+HANG = 60		# seconds of the host's clock without a batch of I/O
+
+
+@dataclass(frozen=True)
+class Cell:
+    workload: str
+    sched: str
+    cpus: int		# that carry load
+    kernel: str
+
+    @property
+    def place(self):
+        """Cells of one place are measured in one boot."""
+        return self.kernel, self.cpus, WORKLOADS[self.workload].ticks
+
+    def __str__(self):
+        return f"{self.workload} {self.sched}"
+
+
+@dataclass
+class Outcome:
+    values: dict = None
+    profile: dict = field(default_factory=dict)
+    trouble: str = None
+
+
+def places(cells):
+    """[(place, cells)] in the order of the first cell of each."""
+    found = {}
+    for cell in cells:
+        found.setdefault(cell.place, []).append(cell)
+    return list(found.items())
+
+
+# ------------------------------------------------------------- one boot
+
+def plan_text(cells, scale):
+    """The guest's plan; a cell's name is its number."""
+    lines = []
+    for number, cell in enumerate(cells):
+        workload = WORKLOADS[cell.workload]
+        lines.append("|".join([
+            str(number), device(workload, cell.cpus), cell.sched,
+            load_arguments(workload, cell.sched, cell.cpus, scale)]))
+    return "\n".join(lines) + "\n"
+
+
+def parse_job(text):
+    """({cell: {name: value}}, {cell: why}, last cell begun) of a job's log."""
+    done, failed, begun = {}, {}, None
+    for line in text.splitlines():
+        word, _, rest = line.partition(" ")
+        number, _, rest = rest.partition(" ")
+        if word not in ("begin", "done", "failed") or not number.isdigit():
+            continue
+        if word == "begin":
+            begun = int(number)
+        elif word == "done":
+            done[int(number)] = dict(re.findall(r"(\w+)=([\d,]+)", rest))
+        else:
+            failed[int(number)] = rest or "the guest says nothing"
+    return done, failed, begun
+
+
+def merging(before, after):
+    """Merged share and KiB a request of the writes between two contents of
+    /sys/block/DISK/stat."""
+    counts = [[int(word) for word in text.split(",")][4:7]
+              for text in (before, after)]
+    requests, merged, sectors = (b - a for a, b in zip(*counts))
+    if not requests:
+        return {}
+    return {"merged": merged / (requests + merged),
+            "kib": sectors / 2 / requests}
+
+
+def figures(cell, done, counts):
+    """The values of a cell."""
+    ios, ticks = int(done["ios"]), counts["ticks"]
+    values = {"ios": ios, "ticks": ticks,
+              "ios_per_mtick": ios / ticks * 1e6 if ticks else 0,
+              "misses_per_io": counts["misses"] / ios,
+              "atomics_per_io": counts["atomics"] / ios,
+              "longest_quiet_kticks": counts["quiet"] / 1e3,
+              "skews_per_mtick": counts["skews"] / ticks * 1e6 if ticks else 0,
+              "wall": counts["wall"]}
+    if "rescued" in counts:
+        values["rescued"] = counts["rescued"]
+        values["kblockd_per_io"] = counts["kblockd"] / ios
+    if WORKLOADS[cell.workload].merges:
+        values.update(merging(done["before"], done["after"]))
+    return values
+
+
+def kernel_symbols(kernel, config, out=None):
+    extra = [out / "modules.symbols"] if out else []
+    return Symbols(paths.system_map(kernel, config), *extra)
+
+
+def append(cells):
+    kernel, cpus, ticks = cells[0].place
+    return lockstep.APPEND + (f" isolcpus={cpus}" if ticks else "")
+
+
+def boot_once(cells, config="small", scale=1.0, profile=False, tell=None,
+              **plugin):
+    """Measure cells of one place in one boot: {cell: outcome} of all that the
+    boot settled.  The cell in which a guest hung or died has failed; those
+    after it are not in the outcome."""
+    kernel, cpus, ticks = cells[0].place
+    out = boot.fresh_out("manycore")
+    (out / "plan").write_text(plan_text(cells, scale))
+    log = out / "plugin.log"
+    symbols = kernel_symbols(kernel, config)
+    arguments = lockstep.arguments(log, symbols, profile=int(profile),
+                                   **{"hang": HANG, **plugin})
+    module = paths.obj(kernel, config) / "ours/tickdisk.ko"
+    result = boot.run(
+        kernel=kernel, config=config, job=JOB, args=[lockstep.PROGRAMS, module],
+        cpus=cpus + ticks, plugin=arguments, out=out,
+        cpu_model=lockstep.CPU_MODEL, append=append(cells),
+        timeout=None, silent=400, on_output=tell)
+    return settle(cells, result, kernel_symbols(kernel, config, out))
+
+
+def settle(cells, result, symbols):
+    text = (result.out / "job.log")
+    done, failed, begun = parse_job(
+        text.read_text(errors="replace") if text.exists() else "")
+    log = result.out / "plugin.log"
+    stretches, hang = lockstep.parse(log.read_text() if log.exists() else "")
+    outcome = {}
+    for number, stretch in zip(sorted(done), stretches):
+        cell = cells[number]
+        outcome[cell] = Outcome(figures(cell, done[number], stretch.counts),
+                                by_function(stretch.sites, symbols))
+    for number, why in failed.items():
+        outcome[cells[number]] = Outcome(trouble=f"{why}; see {result.log}")
+    open_cell = begun if begun is not None else 0
+    if (result.trouble or hang) and cells[open_cell] not in outcome:
+        why = hang_text(hang, symbols) if hang else result.trouble
+        outcome[cells[open_cell]] = Outcome(
+            trouble=f"{why}; see {result.console}")
+    elif result.trouble:	# a complaint of the kernel, after a good cell
+        outcome[cells[open_cell]].trouble = result.trouble
+    elif result.status:
+        outcome.setdefault(cells[open_cell], Outcome(
+            trouble=f"the guest's job ended with {result.status}; "
+                    f"see {result.log}"))
+    return outcome
+
+
+def hang_text(hang, symbols):
+    where = {}
+    for address in hang.at:
+        name = symbols.function(address)
+        where[name] = where.get(name, 0) + 1
+    places = ", ".join(f"{n} in {name}" for name, n in
+                       sorted(where.items(), key=lambda item: -item[1])[:4])
+    return f"no I/O ended for {hang.after}s (vCPUs: {places})"
+
+
+def measure(cells, tell=None, **how):
+    """All cells of a place; a guest that hangs is started again for the rest.
+    {cell: outcome}."""
+    outcome, left = {}, list(cells)
+    while left:
+        settled = boot_once(left, tell=tell, **how)
+        if not settled:	# never: each boot settles one at least
+            settled = {left[0]: Outcome(trouble="the guest did nothing")}
+        outcome.update(settled)
+        left = [cell for cell in left if cell not in outcome]
+    return outcome
+
+
+# ------------------------------------------------------------- the table
+
+COLUMNS = [("I/Os per Mtick", "ios_per_mtick", ".1f"),
+           ("misses/IO", "misses_per_io", ".1f"),
+           ("rescued", "rescued", "d"),
+           ("merged", "merged", ".3f"), ("KiB", "kib", ".1f")]
+
+
+def _text(values, name, form):
+    value = (values or {}).get(name)
+    return "" if value is None else format(value, form)
+
+
+def rows(outcome, kernels):
+    """Header and rows; one row a workload, scheduler and number of vCPUs."""
+    shown = [(title, name, form) for title, name, form in COLUMNS
+             if any((o.values or {}).get(name) is not None
+                    for o in outcome.values())]
+    header = ["workload", "vCPUs", "scheduler"]
+    for title, _, _ in shown:
+        header += [f"{kernel} {title}" for kernel in kernels]
+        if title == COLUMNS[0][0] and len(kernels) == 2:
+            header.append("ratio")
+    table = []
+    for workload, cpus, sched in dict.fromkeys(
+            (c.workload, c.cpus, c.sched) for c in outcome):
+        of = [outcome.get(Cell(workload, sched, cpus, k)) for k in kernels]
+        values = [o.values if o and not o.trouble else None for o in of]
+        row = [workload, str(cpus), sched]
+        for title, name, form in shown:
+            row += ["FAILED" if o and o.trouble and name == "ios_per_mtick"
+                    else _text(v, name, form) for o, v in zip(of, values)]
+            if title == COLUMNS[0][0] and len(kernels) == 2:
+                row.append(ratio(values))
+        table.append(row)
+    return header, table
+
+
+def ratio(values):
+    base, other = (v and v["ios_per_mtick"] for v in values)
+    return f"{other / base:.2f}" if base and other else ""
+
+
+def layout(header, table):
+    """Columns side by side; a header of several words takes several lines."""
+    heads = [h.split(" ", 1) if h.startswith(("base ", "patched ")) else [h]
+             for h in header]
+    deep = max(map(len, heads))
+    lines = [[(h + [""] * deep)[i] for h in heads] for i in range(deep)]
+    lines += table
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(word.ljust(w) if i in (0, 2) else word.rjust(w)
+                  for i, (word, w) in enumerate(zip(line, widths))).rstrip()
+        for line in lines)
+
+
+def profile_text(cell, outcome, top=25):
+    """Misses and ticks per I/O by function."""
+    ios = outcome.values["ios"]
+    head = (f"{cell.kernel}, {cell.workload}, {cell.sched}, "
+            f"{cell.cpus} vCPUs: misses and ticks per I/O")
+    lines = [head, f"{'misses':>9} {'ticks':>9}  function"]
+    rest = [0, 0]
+    for i, (name, (misses, ticks)) in enumerate(outcome.profile.items()):
+        if i < top:
+            lines.append(f"{misses / ios:9.2f} {ticks / ios:9.1f}  {name}")
+        else:
+            rest = [rest[0] + misses, rest[1] + ticks]
+    lines.append(f"{rest[0] / ios:9.2f} {rest[1] / ios:9.1f}  (others)")
+    return "\n".join(lines)
+
+
+def records(outcome, command):
+    found = []
+    for cell, got in outcome.items():
+        if got.trouble or not got.values:
+            continue
+        workload = WORKLOADS[cell.workload]
+        record = results.record(
+            "manycore", cell.workload, workload.device, cell.sched,
+            cell.kernel, cell.cpus, got.values, command)
+        if got.profile:
+            record["profile"] = {
+                name: {"misses": m, "ticks": t}
+                for name, (m, t) in list(got.profile.items())[:60]}
+        found.append(record)
+    return found

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where things lie: the repository, what is built, kernels and results."""
+import hashlib
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+BUILD = Path(os.environ.get("BUILD") or ROOT / "build").absolute()
+TREES = {"base": BUILD / "base", "patched": BUILD / "tree"}
+RESULTS = BUILD / "results"
+BASE_FILE = ROOT / "base"
+SERIES_FILE = ROOT / "series"
+
+
+def tree(kernel):
+    """The source of a kernel: base, patched, or the folder itself."""
+    return TREES.get(str(kernel)) or Path(kernel).absolute()
+
+
+def obj(kernel, config="small"):
+    return tree(kernel) / f"obj-{config}"
+
+
+def bzimage(kernel, config="small"):
+    return obj(kernel, config) / "arch/x86/boot/bzImage"
+
+
+def system_map(kernel, config="small"):
+    return obj(kernel, config) / "System.map"
+
+
+def fields(path):
+    """A file of `name: value` lines; `#` starts a comment."""
+    found = {}
+    for line in Path(path).read_text().splitlines():
+        name, colon, value = line.partition(":")
+        if colon and not line.lstrip().startswith("#"):
+            found[name.strip()] = value.strip()
+    return found
+
+
+def base_facts():
+    """What the file `base` says: package, version, upstream, qemu..."""
+    return fields(BASE_FILE)
+
+
+def patches():
+    """The patch files of the series, in order."""
+    if not SERIES_FILE.exists():
+        return []
+    names = SERIES_FILE.read_text().split()
+    return [ROOT / name for name in names]
+
+
+def series_id():
+    """A short name for the present content of the series."""
+    digest = hashlib.sha1()
+    for patch in patches():
+        digest.update(patch.read_bytes())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0
+"""README.md: text from README.in, figures only from measured.json.
+
+Whoever edits the text edits README.in; whoever has measured runs
+`tools/report/report --readme`.  check() proves that nothing else got in.
+"""
+import json
+import os
+
+from . import paths, report, results, svg, ui
+
+FOLDER = paths.ROOT / "tools/report"
+TEXT = FOLDER / "README.in"
+FIGURES = FOLDER / "measured.json"
+PICTURE = FOLDER / "scaling.svg"
+README = paths.ROOT / "README.md"
+MARK = "<!-- measured -->"
+HOW = "run tools/report/report --readme"
+
+
+def measured(records):
+    """The measured part: picture and main tables, the rest folded."""
+    picture = svg.scaling(records)
+    scaling = report.manycore(records)
+    first = scaling[:1] + report.slowdisk(records)
+    rest = scaling[1:] + report.fio(records)
+    parts = []
+    if picture:
+        name = os.path.relpath(PICTURE, README.parent)
+        parts.append(f"![Throughput over CPUs, by scheduler and kernel]"
+                     f"({name})\n")
+    parts += [table.markdown() for table in first]
+    if rest:
+        parts.append("<details><summary>Other workloads and devices</summary>"
+                     "\n")
+        parts += [table.markdown() for table in rest]
+        parts.append("</details>\n")
+    return "\n".join(parts) or "Nothing measured yet: `make scaletest`.\n", \
+        picture
+
+
+def render(text, records):
+    """README.md and the picture, from the text and the figures."""
+    if text.count(MARK) != 1:
+        ui.die(f"{TEXT} has not exactly one line {MARK}",
+               "put it where the figures belong")
+    body, picture = measured(records)
+    note = "<!-- Written by tools/report/report --readme; " \
+           "edit tools/report/README.in instead. -->\n"
+    return note + text.replace(MARK, body.rstrip()), picture
+
+
+def write(records):
+    kept = [r for r in records if r["kernel"] in ("base", "patched")]
+    text, picture = render(TEXT.read_text(), kept)
+    FIGURES.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+    README.write_text(text)
+    if picture:
+        PICTURE.write_text(picture)
+    ui.note(f"wrote {README}")
+
+
+def check():
+    """0 if README.md and its picture are what the figures give."""
+    records = results.load(FIGURES) if FIGURES.exists() else []
+    text, picture = render(TEXT.read_text(), records)
+    if not README.exists() or README.read_text() != text:
+        ui.die("README.md differs from README.in and the measured figures",
+               HOW)
+    if picture and (not PICTURE.exists() or PICTURE.read_text() != picture):
+        ui.die(f"{PICTURE.name} differs from the measured figures", HOW)
+    return 0

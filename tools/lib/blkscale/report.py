@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the figures say: tables out of the newest records of each cell."""
+import statistics
+
+from . import results
+from .tables import Table, change, number, ratio, times
+
+SCHEDS = ("none", "kyber", "mq-deadline", "bfq")
+MAIN = "scaletest"
+WORKLOADS = (MAIN, "batchtest", "qd1", "saturated", "rwmix")
+# The figures of a slow disk that are judged: what counts as lost, the least
+# share of base's, and a difference that is none.
+JUDGED = (("merged", "MERGES LOST", 0.98, 0.005),
+          ("kib", "SMALLER I/O", 0.98, 0), ("rate", "SLOWER", 0.95, 0))
+
+
+def rank(name, known):
+    return (known.index(name) if name in known else len(known), name)
+
+
+def pairs(records):
+    """{cell: {kernel: record}} in the order in which tables show them."""
+    cells = {}
+    for rec in records:
+        cells.setdefault(results.key(rec), {})[rec["kernel"]] = rec
+    return dict(sorted(cells.items(), key=lambda item: (
+        rank(item[0][1], WORKLOADS), item[0][2], item[0][4],
+        rank(item[0][3], SCHEDS))))
+
+
+def value(pair, kernel, name):
+    rec = pair.get(kernel)
+    return rec["values"].get(name) if rec else None
+
+
+def sides(pair, name):
+    return value(pair, "base", name), value(pair, "patched", name)
+
+
+def origin(records):
+    """Where figures come from: one line for each run behind a table."""
+    groups = {}
+    for rec in records:
+        rest = tuple(rec.get(name) for name in
+                     ("release", "base", "command", "clock"))
+        groups.setdefault(rest, []).append(rec)
+    return [_origin(*rest, found) for rest, found in groups.items()]
+
+
+def _origin(release, base, command, clock, found):
+    dates = sorted({rec["date"] for rec in found})
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    cpus = ", ".join(map(str, sorted({rec["cpus"] for rec in found})))
+    kernels = sorted({rec["kernel"] for rec in found})
+    series = {rec["series"] for rec in found if rec["kernel"] == "patched"}
+    words = [f"Linux {release} ({', '.join(kernels)})"]
+    if base != "-":
+        words.append(f"base {base}")
+    words += [f"series {name}" for name in sorted(series)]
+    if clock == "counted":
+        words.append("seconds of counted instructions")
+    words += [f"{cpus} vCPUs" if base != "-" else f"{cpus} CPUs", when,
+              f"`{command}`"]
+    return "Measured: " + "; ".join(words)
+
+
+# ------------------------------------------------------------ many CPUs
+
+def is_slow(rec):
+    """A cell whose merges are judged, not its scaling."""
+    return rec["what"] == "slowdisk" or \
+        rec["what"] == "manycore" and "hard disk" in rec["device"]
+
+
+def _rate(pair, kernel):
+    rate, misses = (value(pair, kernel, name)
+                    for name in ("ios_per_mtick", "misses_per_io"))
+    if rate is None:
+        return None
+    return number(rate) + ("" if misses is None else f" ({misses:.0f})")
+
+
+def manycore_cell(pair):
+    """`84.1 (114) -> 148 (76) x1.76`"""
+    if not pair:
+        return ""
+    shown = [text for text in (_rate(pair, "base"), _rate(pair, "patched"))
+             if text]
+    gain = times(ratio(*reversed(sides(pair, "ios_per_mtick"))))
+    return (" -> ".join(shown) + (f" **{gain}**" if gain else "")).strip()
+
+
+def manycore(records):
+    """The scaletest, then all other loads: schedulers across."""
+    cells = pairs(r for r in records
+                  if r["what"] == "manycore" and not is_slow(r))
+    main = {cell: pair for cell, pair in cells.items() if cell[1] == MAIN}
+    rest = {cell: pair for cell, pair in cells.items() if cell[1] != MAIN}
+    return [_manycore(title, part) for title, part in
+            (("Scaletest", main), ("Other loads", rest)) if part]
+
+
+def _manycore(title, cells):
+    across = sorted({cell[3] for cell in cells}, key=lambda s: rank(s, SCHEDS))
+    by_row = {}
+    for (_, workload, device, sched, cpus), pair in cells.items():
+        by_row.setdefault((workload, device, cpus), {})[sched] = pair
+    rows = [[*row] + [manycore_cell(found.get(sched)) for sched in across]
+            for row, found in by_row.items()]
+    used = [rec for pair in cells.values() for rec in pair.values()]
+    return Table(f"{title} on many CPUs: I/Os per million ticks (coherence "
+                 "misses per I/O), base -> patched",
+                 ["load", "device", "vCPUs"] + across, rows,
+                 rescues(used) + origin(used))
+
+
+def rescues(records):
+    found = [f"{r['sched']} {r['kernel']} at {r['cpus']}: "
+             f"{r['values']['rescued']:g}"
+             for r in records if r["values"].get("rescued")]
+    return ["Work that only a timer rescued: " + ", ".join(found)] \
+        if found else []
+
+
+# ------------------------------------------------------------ slow disks
+
+def spread(rec, name):
+    """The single runs behind a figure."""
+    runs = [run[name] for run in rec.get("runs", ())
+            if run.get(name) is not None]
+    return runs or [rec["values"][name]]
+
+
+def rate_name(pair):
+    return "ios_per_mtick" if any("ios_per_mtick" in rec["values"]
+                                  for rec in pair.values()) else "iops"
+
+
+def _scatter(pair, name):
+    """Three standard errors of the difference of the two sides' means; 0 if
+    nothing was repeated."""
+    runs = [spread(pair[kernel], name) for kernel in ("base", "patched")]
+    if min(map(len, runs)) < 2:
+        return 0
+    return 3 * sum(statistics.variance(r) / len(r) for r in runs) ** 0.5
+
+
+def _judge(pair, name, words, least, none):
+    """What is lost, in words, or None.  In capitals if it is more than the
+    runs scatter; else in brackets."""
+    name = rate_name(pair) if name == "rate" else name
+    old, new = sides(pair, name)
+    if not old or new is None or old - new <= none or new >= least * old:
+        return None
+    if old - new > _scatter(pair, name):
+        return f"{words} x{new / old:.2f}"
+    return f"({name} x{new / old:.2f})"
+
+
+def verdict(pair):
+    """`ok`, or what the series lost against base; empty with one side only."""
+    if not {"base", "patched"} <= set(pair):
+        return ""
+    lost = [_judge(pair, *how) for how in JUDGED]
+    return ", ".join(filter(None, lost)) or "ok"
+
+
+def slow_row(cell, pair):
+    _, workload, device, sched, cpus = cell
+    name = rate_name(pair)
+    return [device, workload, cpus, sched, change(*sides(pair, name)),
+            times(ratio(*reversed(sides(pair, name)))),
+            change(*sides(pair, "merged"), lambda v: f"{v:.3f}"),
+            change(*sides(pair, "kib")), verdict(pair)]
+
+
+def slowdisk(records):
+    tables = []
+    for what, title in (("slowdisk", "Slow disks: IOPS"),
+                        ("manycore", "Hard disk in tick time: "
+                                     "I/Os per million ticks")):
+        cells = pairs(r for r in records
+                      if r["what"] == what and is_slow(r))
+        if not cells:
+            continue
+        cells = dict(sorted(cells.items(), key=lambda c: (
+            c[0][2], c[0][1], c[0][4], rank(c[0][3], SCHEDS))))
+        used = [rec for pair in cells.values() for rec in pair.values()]
+        tables.append(Table(
+            f"{title}, share of merged requests, KiB per request, "
+            "base -> patched",
+            ["disk", "load", "vCPUs", "scheduler", "I/Os", "", "merged",
+             "KiB", "verdict"],
+            [slow_row(cell, pair) for cell, pair in cells.items()],
+            ["Verdict: at least 0.98 of base's merged share and KiB per "
+             "request and 0.95 of its rate, by medians. (In brackets: less, "
+             "but within the scatter of the runs, 3 standard errors.)"]
+            + rescues(used) + origin(used)))
+    return tables
+
+
+def failures(records):
+    """Slow-disk cells on which the series lost something."""
+    found = []
+    for cell, pair in pairs(r for r in records if is_slow(r)).items():
+        words = verdict(pair)       # in capitals what is surely lost
+        if words != words.lower():
+            found.append(f"{words}: {cell[3]}, {cell[2]}, {cell[1]}, "
+                         f"{cell[4]} vCPUs")
+    return found
+
+
+# ------------------------------------------------------------ fio
+
+def percent(number_):
+    return "-" if number_ is None else f"{number_:.1f}"
+
+
+def fio_row(cell, pair, lock):
+    _, workload, device, sched, cpus = cell
+    row = [device, workload, cpus, sched, change(*sides(pair, "iops")),
+           times(ratio(*reversed(sides(pair, "iops")))),
+           change(*sides(pair, "usr"), percent),
+           change(*sides(pair, "sys"), percent)]
+    if lock:
+        shares = [None if v is None else 100 * v for v in sides(pair, "lock")]
+        names = [name for name in sides(pair, "lock_name") if name]
+        row += [change(*shares, percent), ", ".join(dict.fromkeys(names))]
+    return row
+
+
+def fio(records):
+    tables = []
+    for what, title in (("fio", "fio by the wall clock"),
+                        ("lockstat", "fio on a kernel that counts contention")):
+        cells = pairs(r for r in records if r["what"] == what
+                      and r["kernel"] != "running")
+        if cells:
+            lock = what == "lockstat"
+            used = [rec for pair in cells.values() for rec in pair.values()]
+            tables.append(Table(
+                f"{title}: IOPS, usr %, sys %, base -> patched",
+                ["device", "job", "vCPUs", "scheduler", "IOPS", "", "usr",
+                 "sys"] + (["lock wait %", "worst lock"] if lock else []),
+                [fio_row(cell, pair, lock) for cell, pair in cells.items()],
+                origin(used)))
+    return tables
+
+
+def running(records):
+    """A real machine's disk with its running kernel: no two sides."""
+    mine = [r for r in records if r["kernel"] == "running"]
+    if not mine:
+        return []
+    mine.sort(key=lambda r: (r["device"], rank(r["workload"], WORKLOADS),
+                             rank(r["sched"], SCHEDS)))
+    rows = [[r["device"], r["workload"], r["cpus"], r["sched"],
+             number(r["values"].get("iops")), percent(r["values"].get("usr")),
+             percent(r["values"].get("sys")), r["release"]] for r in mine]
+    return [Table("This machine's disk, running kernel: IOPS, usr %, sys %",
+                  ["device", "job", "CPUs", "scheduler", "IOPS", "usr", "sys",
+                   "kernel"], rows, origin(mine))]
+
+
+def tables(records):
+    return manycore(records) + slowdisk(records) + fio(records) \
+        + running(records)

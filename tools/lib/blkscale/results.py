@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Measured figures: lists of records in build/results/, one JSON file a run.
+
+A record says what was measured (KEY), where the figure comes from (ORIGIN)
+and the figures: `values` are medians, `runs` the single runs behind them.
+"""
+import datetime
+import json
+import statistics
+
+from . import paths
+from .ui import die
+
+KEY = ("what", "workload", "device", "sched", "cpus")
+ORIGIN = ("kernel", "release", "base", "series", "date", "command")
+
+
+def base_version():
+    """The version of the base package that the trees were made from."""
+    try:
+        return (paths.BUILD / "base.version").read_text().split()[0]
+    except (OSError, IndexError):
+        return "unknown"
+
+
+def now():
+    return datetime.datetime.now().strftime("%Y-%m-%dT%H:%M")
+
+
+def record(what, workload, device, sched, kernel, cpus, values, command,
+           release="", base=None, runs=None, **more):
+    """A record with its origin filled in; more: fields of its own."""
+    base = base_version() if base is None else base
+    rec = {"what": what, "workload": workload, "device": device,
+           "sched": sched, "kernel": kernel,
+           "release": release or base.split("-")[0], "base": base,
+           "series": paths.series_id(), "cpus": cpus, "date": now(),
+           "command": command, "values": values, **more}
+    if runs and len(runs) > 1:
+        rec["runs"] = runs
+    return rec
+
+
+def medians(runs):
+    """The median of each figure over several runs of one cell."""
+    names = dict.fromkeys(name for run in runs for name in run)
+    merged = {}
+    for name in names:
+        seen = [run[name] for run in runs if run.get(name) is not None]
+        numbers = all(isinstance(v, (int, float)) for v in seen)
+        merged[name] = statistics.median(seen) if numbers and seen else \
+            (seen[0] if seen else None)
+    return merged
+
+
+def key(rec):
+    return tuple(rec.get(name) for name in KEY)
+
+
+def add(records, what):
+    """Write a list of records; returns the file."""
+    paths.RESULTS.mkdir(parents=True, exist_ok=True)
+    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+    path = paths.RESULTS / f"{what}-{stamp}.json"
+    text = json.dumps(list(records), indent=1, sort_keys=True)
+    partial = path.with_suffix(".part")
+    partial.write_text(text + "\n")
+    partial.rename(path)
+    return path
+
+
+def load(path):
+    """The records of a file; ends the program if it is none of ours."""
+    how = "give a file that make scaletest, bench, manycore or slowdisk wrote"
+    try:
+        with open(path, encoding="utf-8") as source:
+            records = json.load(source)
+    except OSError as error:
+        die(f"cannot read {path}: {error.strerror}", how)
+    except ValueError:
+        die(f"{path} is not JSON", how)
+    if not isinstance(records, list) or not all(_is_record(r) for r in records):
+        die(f"{path} is not a list of results", how)
+    return records
+
+
+def _is_record(rec):
+    return isinstance(rec, dict) and isinstance(rec.get("values"), dict) \
+        and all(name in rec for name in KEY + ("kernel",))
+
+
+def files(what="*"):
+    """Result files, oldest first."""
+    found = paths.RESULTS.glob(f"{what}-*.json")
+    return sorted(found, key=lambda p: (p.stat().st_mtime, p.name))
+
+
+def latest(what="*"):
+    """The newest result file of a kind, or None."""
+    found = files(what)
+    return found[-1] if found else None
+
+
+def newest():
+    """The newest record of each cell and kernel over all files.
+
+    Patched rows of another series and rows on another base are left out:
+    they say nothing about the present one.  A base row comes from the run
+    that measured the patched row, if that run measured both.
+    """
+    return select([load(path) for path in files()])
+
+
+def _last(batches, name, kernels):
+    return next((rec.get(name) for batch in reversed(batches)
+                 for rec in batch if rec["kernel"] in kernels), None)
+
+
+def select(batches):
+    """As newest(), of lists of records that are sorted oldest first."""
+    base = _last(batches, "base", ("base", "patched"))
+    series = _last(batches, "series", ("patched",))
+    chosen, paired = {}, set()
+    for batch in batches:
+        fit = [rec for rec in batch if _fits(rec, base, series)]
+        patched = {key(rec) for rec in fit if rec["kernel"] == "patched"}
+        for rec in fit:
+            cell = key(rec)
+            if cell in patched or cell not in paired:
+                chosen[cell, rec["kernel"]] = rec
+        paired |= patched
+    return list(chosen.values())
+
+
+def _fits(rec, base, series):
+    if rec["kernel"] not in ("base", "patched"):
+        return True         # the running kernel of a real machine
+    return rec.get("base") == base and \
+        (rec["kernel"] == "base" or rec.get("series") == series)

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The patch files of the series: reading them, naming them, applying them."""
+import email
+import email.header
+import re
+import shutil
+import tempfile
+import textwrap
+from pathlib import Path
+
+from . import git, paths
+from .ui import die
+
+FORMAT = ["format-patch", "--stdout", "--zero-commit", "--no-signature",
+          "--full-index", "-N", "--no-base", "--no-thread", "--no-notes", "--no-attach",
+          "--subject-prefix=PATCH", "--src-prefix=a/", "--dst-prefix=b/",
+          "--diff-algorithm=myers"]
+# How many folders deep patches are kept; elsewhere two.
+DEPTH = {"block": 1, "tools": 4}
+
+
+def read(path):
+    return Path(path).read_bytes().decode("utf-8", "surrogateescape")
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def subject(text):
+    """The subject of a patch, unfolded and without [PATCH]."""
+    head = email.message_from_string(text.partition("\n\n")[0])
+    words = str(email.header.make_header(
+        email.header.decode_header(head.get("Subject", ""))))
+    return re.sub(r"^\[PATCH[^]]*\]\s*", "", " ".join(words.split()))
+
+
+def message(text):
+    """The body of the commit message, without subject and diffstat."""
+    body = text.partition("\n\n")[2]
+    return re.split(r"(?m)^---$|^diff --git ", body, maxsplit=1)[0].strip()
+
+
+def diff(text):
+    at = re.search(r"(?m)^diff --git ", text)
+    return text[at.start():] if at else ""
+
+
+def files(text):
+    """{path: (lines changed, whole file added)} of a patch."""
+    found = {}
+    for part in re.split(r"(?m)^diff --git ", diff(text))[1:]:
+        first, _, rest = part.partition("\n")
+        path = first.rpartition(" b/")[2]
+        head, at, hunks = rest.partition("\n@@ ")
+        changed = len(re.findall(r"(?m)^[+-]", at + hunks))
+        found[path] = (changed, bool(re.search(r"(?m)^new file mode", head)))
+    return found
+
+
+def folder_of(path):
+    parts = Path(path).parent.parts
+    return "/".join(parts[:DEPTH.get(parts[0] if parts else "", 2)])
+
+
+def home(text):
+    """The folder of the kernel that a patch chiefly changes."""
+    weight = {}
+    for path, (changed, _) in files(text).items():
+        folder = folder_of(path)
+        weight[folder] = weight.get(folder, 0) + changed
+    return max(sorted(weight), key=weight.get) if weight else ""
+
+
+def new_name(text, taken=()):
+    """A name for a patch that has no file yet: its folder and its subject."""
+    folder = home(text)
+    prefix = Path(folder).name + "-"
+    slug = re.sub(r"[^a-z0-9]+", "-", subject(text).lower()).strip("-")
+    if slug.startswith(prefix) and len(slug) > len(prefix):
+        slug = slug[len(prefix):]
+    slug = textwrap.shorten(slug.replace("-", " "), 52, placeholder="")
+    slug = slug.replace(" ", "-") or "patch"
+    base = f"{folder}/{slug}" if folder else slug
+    name, n = f"{base}.patch", 1
+    while name in taken:
+        n += 1
+        name = f"{base}-{n}.patch"
+    return name
+
+
+def names_for(texts, old):
+    """Names for patches (in order), given the old [(name, text)].
+
+    A commit keeps the file whose subject it has; one that was only reworded
+    keeps the file whose diff it has; the others get new names.
+    """
+    subjects = [subject(text) for text in texts]
+    for one in subjects:
+        if subjects.count(one) > 1:
+            die(f"two commits have the subject '{one}'", "give each its own subject")
+    names = [None] * len(texts)
+    left = dict(old)
+    for same in (subject, diff):
+        index = {same(text): name for name, text in left.items()}
+        for i, text in enumerate(texts):
+            if names[i] is None and index.get(same(text)) in left:
+                names[i] = index[same(text)]
+                del left[names[i]]
+    taken = set(filter(None, names)) | set(left)
+    for i, text in enumerate(texts):
+        if names[i] is None:
+            names[i] = new_name(text, taken)
+            taken.add(names[i])
+    return names
+
+
+def parse(lines, root=paths.ROOT):
+    """The names in a series file; ends the program if one cannot be right."""
+    names = [line.strip() for line in lines if line.strip()]
+    for name in names:
+        if not name.endswith(".patch") or " " in name or name.startswith(("/", "../")):
+            die(f"series: '{name}' is no patch file of this repository",
+                "one path a line, ending in .patch, nothing else")
+        if names.count(name) > 1:
+            die(f"series: '{name}' is named twice", "take one of the lines out")
+        if not (Path(root) / name).is_file():
+            die(f"series names {name}, but there is no such file",
+                "restore it from git, or take the line out")
+    return names
+
+
+def load(root=paths.ROOT):
+    """[(name, text)] of the patch files, in order."""
+    root = Path(root)
+    listing = root / "series"
+    names = parse(listing.read_text().splitlines(), root) if listing.exists() else []
+    return [(name, read(root / name)) for name in names]
+
+
+def commits(tree, tip="series", base="base"):
+    """The commits between base and tip, oldest first."""
+    if not git.ask(tree, "merge-base", "--is-ancestor", base, tip)[0]:
+        die(f"{tip} in {tree} is not built on {base}", f"git rebase it onto {base}")
+    if git.git(tree, "rev-list", "--merges", f"{base}..{tip}").strip():
+        die(f"{tip} in {tree} holds a merge commit", "make the series linear: git rebase")
+    return git.git(tree, "rev-list", "--reverse", f"{base}..{tip}").split()
+
+
+def texts(tree, tip="series", base="base"):
+    """The patch texts of the commits between base and tip."""
+    return [git.raw(tree, *FORMAT, "-1", one).decode("utf-8", "surrogateescape")
+            for one in commits(tree, tip, base)]
+
+
+def whole_files(patches):
+    """Paths that the patches add whole."""
+    return {path for text in patches for path, (_, added) in files(text).items() if added}
+
+
+def apply(repo, start, patches, three_way=False):
+    """Apply [(name, text)] onto commit start of repo; returns the new commit.
+
+    The work is done in a clone that borrows repo's objects and checks out only
+    the files concerned, so repo's branches, index and files stay as they are
+    whatever happens, and it takes seconds.
+    """
+    # A fixed committer and the author's date: the same files give the same commits.
+    am = ["am", "--committer-date-is-author-date", "--keep-non-patch"]
+    am += ["-3"] if three_way else []
+    paths.BUILD.mkdir(parents=True, exist_ok=True)
+    place = Path(tempfile.mkdtemp(prefix="am-", dir=paths.BUILD))
+    try:
+        clone = place / "clone"
+        git.git(paths.BUILD, "clone", "-q", "--shared", "--no-checkout",
+                Path(repo).absolute(), clone, what=f"cannot read {repo} as a git tree")
+        touched = sorted({path for _, text in patches for path in files(text)})
+        (clone / ".git/info").mkdir(exist_ok=True)
+        (clone / ".git/info/sparse-checkout").write_text(
+            "".join(f"/{path}\n" for path in touched) or "/Makefile\n")
+        git.git(clone, "config", "core.sparseCheckout", "true")
+        git.git(clone, "checkout", "-q", "--detach", start)
+        for name, text in patches:
+            mail = place / "mail"
+            write(mail, text)
+            worked, said = git.ask(clone, *am, mail)
+            if not worked:
+                die(f"{name} does not apply to {repo}: {reason(said)}",
+                    f"nothing there was changed; its base is {start[:12]}")
+        git.git(repo, "fetch", "-q", "--no-tags", clone, "HEAD",
+                what=f"cannot write to {repo}")
+        return git.rev(clone, "HEAD")
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def reason(said):
+    """The lines of git am's output that say which file is in the way."""
+    lines = [line for line in said.splitlines()
+             if re.match(r"error: |CONFLICT|fatal: ", line)]
+    lines = [line for line in lines if "Failed to merge" not in line]
+    return "; ".join(lines[:3]) or (said.splitlines() or ["git am failed"])[-1]

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * blkload - a small load for the block tests: a known pattern, a known depth,
+ * the latency of each I/O. Starts at once where a slow (emulated, debug)
+ * machine takes seconds to start a bigger program.
+ *
+ * If a thread sees nothing complete for seconds then all hardware queues are run
+ * by hand (debugfs); I/O that goes on only by that was left behind by the kernel.
+ *
+ * Prints one line: ios=N errors=N rescued=N max_us=N p99_us=N over3ms=N secs=S
+ * Exit status: 0 done, 1 I/O errors (unless -e), I/O rescued or above the limit
+ * of -l, 2 usage, 3 stuck: nothing completed for 20 seconds, 5 rescued or above
+ * the limit, but the machine itself stood still: tasks that only sleep, one on
+ * each CPU, were late by a quarter of the limit.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "blkload.h"
+
+#define MAX_THREADS	256
+
+struct options opt = {
+	.threads = 1, .depth = 1, .batch = 1, .reads = 100, .block = 4096,
+	.prio_class = -1, .size = 64 << 20,
+};
+
+uint64_t start_us;
+volatile sig_atomic_t stop;
+
+static void on_term(int sig)
+{
+	stop = sig;
+}
+
+void die(const char *what)
+{
+	fprintf(stderr, "blkload: %s: %s\n", what, strerror(errno));
+	exit(2);
+}
+
+static uint64_t percentile(const uint64_t *lat, uint64_t total, double share)
+{
+	uint64_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < LAT_BUCKETS; i++) {
+		sum += lat[i];
+		if (sum >= total * share)
+			break;
+	}
+	return i < 8 ? i : (8ULL + i % 8) << (i / 8 - 1);
+}
+
+static int report(struct worker *workers)
+{
+	struct worker all = { 0 };
+	unsigned int i, j;
+
+	for (i = 0; i < opt.threads; i++) {
+		struct worker *w = &workers[i];
+
+		all.done += w->done;
+		all.errors += w->errors;
+		all.over3ms += w->over3ms;
+		if (w->max_us > all.max_us)
+			all.max_us = w->max_us;
+		for (j = 0; j < LAT_BUCKETS; j++)
+			all.lat[j] += w->lat[j];
+	}
+	printf("ios=%lu errors=%lu rescued=%u max_us=%lu p99_us=%lu over3ms=%lu secs=%.2f\n",
+	       all.done, all.errors, rescued, all.max_us,
+	       percentile(all.lat, all.done, .99), all.over3ms,
+	       (now_us() - start_us) / 1e6);
+	if (all.errors && !opt.errors_allowed)
+		return 1;
+	if (!rescued && (!opt.limit_ms || all.max_us <= opt.limit_ms * 1000))
+		return 0;
+	fprintf(stderr, "%s; the machine itself stood still for %lu ms\n",
+		rescued ? "went on only after the queues were run by hand" :
+		"above the limit", stall_us / 1000);
+	return stall_us > (opt.limit_ms ? opt.limit_ms : 1000) * 250 ? 5 : 1;
+}
+
+/* no more than the device has */
+static void limit_size(int fd)
+{
+	off_t end = lseek(fd, 0, SEEK_END);
+
+	if (end < 0 || (uint64_t)end <= opt.offset)
+		die("size of the device");
+	if (opt.size > end - opt.offset)
+		opt.size = end - opt.offset;
+}
+
+static uint64_t size_arg(const char *arg)
+{
+	char *end;
+	uint64_t n = strtoull(arg, &end, 0);
+
+	return n << (*end == 'g' ? 30 : *end == 'm' ? 20 : *end == 'k' ? 10 : 0);
+}
+
+static enum pattern pattern_arg(const char *arg)
+{
+	static const char * const names[] = { "random", "seq", "reverse", "alternate" };
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		if (!strcmp(arg, names[i]))
+			return i;
+	errno = EINVAL;
+	die("pattern");
+	return 0;
+}
+
+static void parse(int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "t:d:b:n:s:r:k:p:o:z:P:u:l:x:cyBe")) != -1) {
+		switch (c) {
+		case 't': opt.threads = atoi(optarg); break;
+		case 'd': opt.depth = atoi(optarg); break;
+		case 'b': opt.batch = atoi(optarg); break;
+		case 'n': opt.ios = atol(optarg); break;
+		case 's': opt.secs = atof(optarg); break;
+		case 'r': opt.reads = atoi(optarg); break;
+		case 'k': opt.block = size_arg(optarg); break;
+		case 'p': opt.pattern = pattern_arg(optarg); break;
+		case 'o': opt.offset = size_arg(optarg); break;
+		case 'z': opt.size = size_arg(optarg); break;
+		case 'P': sscanf(optarg, "%d:%d", &opt.prio_class, &opt.prio_level); break;
+		case 'u': opt.pause_us = atol(optarg); break;
+		case 'l': opt.limit_ms = atol(optarg); break;
+		case 'x': opt.command = optarg; break;
+		case 'c': opt.pin = true; break;
+		case 'B': opt.together = true; break;
+		case 'y': opt.dsync = true; break;
+		case 'e': opt.errors_allowed = true; break;
+		default: exit(2);
+		}
+	}
+	opt.file = argv[optind];
+	errno = EINVAL;
+	if (!opt.file || !(opt.ios || opt.secs) || !opt.depth || !opt.batch ||
+	    !opt.threads || opt.depth > MAX_DEPTH || opt.threads > MAX_THREADS ||
+	    opt.size / opt.block / opt.threads == 0)
+		die("usage: blkload -n IOS|-s SECONDS [-t threads] [-d depth] [-b batch]"
+		    " [-r %reads] [-k block] [-p random|seq|reverse|alternate]"
+		    " [-o offset] [-z size] [-P class:level] [-u pause_us]"
+		    " [-l limit_ms] [-x fsync|sg|nvme|read:FILE] [-c] [-B] [-y] [-e] DEVICE");
+}
+
+int main(int argc, char **argv)
+{
+	static struct worker workers[MAX_THREADS];
+	unsigned int i;
+
+	parse(argc, argv);
+	signal(SIGTERM, on_term);
+	for (i = 0; i < opt.threads; i++) {
+		struct worker *w = &workers[i];
+
+		w->nr = i;
+		w->seed = i + 1;
+		w->fd = open(opt.file, O_RDWR | O_DIRECT | (opt.dsync ? O_DSYNC : 0));
+		if (w->fd < 0)
+			die(opt.file);
+	}
+	limit_size(workers[0].fd);
+	watch(workers);
+	start_us = now_us();
+	for (i = 0; i < opt.threads; i++) {
+		struct worker *w = &workers[i];
+
+		if (pthread_create(&w->thread, NULL, run, w))
+			die("pthread_create");
+	}
+	for (i = 0; i < opt.threads; i++)
+		pthread_join(workers[i].thread, NULL);
+	return report(workers);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _BLOCK_TEST_BLKLOAD_H
+#define _BLOCK_TEST_BLKLOAD_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#define MAX_DEPTH	1024
+#define LAT_BUCKETS	(32 * 8)
+
+enum pattern { RANDOM, SEQUENTIAL, REVERSE, ALTERNATE };
+
+struct options {
+	const char *file;
+	enum pattern pattern;
+	const char *command;		/* -x: not reads and writes but this */
+	unsigned int threads, depth, batch, reads, block;
+	unsigned long ios, pause_us, limit_ms;
+	double secs;
+	uint64_t offset, size;
+	int prio_class, prio_level;
+	bool pin, dsync, together, errors_allowed;
+};
+
+extern struct options opt;
+
+struct worker {
+	pthread_t thread;
+	unsigned int nr;
+	int fd;
+	uint64_t seed, done, errors, max_us, over3ms;
+	uint64_t lat[LAT_BUCKETS];
+	uint64_t next;			/* blocks handed out so far */
+	volatile uint64_t since;	/* last submission or completion, 0: none in flight */
+};
+
+static inline uint64_t now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000ULL + ts.tv_nsec / 1000;
+}
+
+extern uint64_t start_us;
+extern volatile sig_atomic_t stop;
+
+/* main */
+void die(const char *what) __attribute__((noreturn));
+/* io.c */
+void *run(void *worker);
+/* watch.c: how long the machine stood still, how often queues were run by hand */
+extern uint64_t stall_us;
+extern unsigned int rescued;
+
+void pin_to(unsigned int nr);
+void watch(struct worker *workers);
+
+#endif

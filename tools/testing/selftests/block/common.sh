@@ -1,0 +1,427 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Common parts of the block tests: TAP, devices, trace, what must hold at the end.
+#
+# The tests only use devices that they make themselves (null_blk, scsi_debug) and
+# those named in TEST_DEVS, whose content is lost:
+#   TEST_DEVS="/dev/vdb /dev/nvme1n1" ./test_verify.sh
+# TEST_SCHEDS, TEST_KINDS and BLKLOAD narrow or redirect a run.
+
+BLK_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+BLKLOAD=${BLKLOAD:-$BLK_DIR/blkload}
+TEST_SCHEDS=${TEST_SCHEDS:-mq-deadline bfq}
+TEST_KINDS=${TEST_KINDS:-null_blk scsi_debug virtio_blk nvme}
+NULLB=/sys/kernel/config/nullb
+SDEBUG=/sys/bus/pseudo/drivers/scsi_debug
+SDEBUG_QUEUE=64
+SDEBUG_NSEC=100000
+TEST_NAME=$(basename "$0" .sh)
+TEST_NAME=${TEST_NAME#test_}
+KSFT_SKIP=4
+
+nr=0
+failed=0
+passed=0
+null_made=()
+bg=()
+reason=
+
+skip_all() {
+	echo "1..0 # SKIP $1"
+	exit $KSFT_SKIP
+}
+
+need_program() {
+	command -v "$1" >/dev/null || skip_all "no program $1"
+}
+
+# result OK-STATUS NAME...: one TAP line; $reason tells why it failed
+result() {
+	local status=$1 line
+	shift
+
+	nr=$((nr + 1))
+	if [ "$status" -eq 0 ]; then
+		passed=$((passed + 1))
+		line="ok $nr $TEST_NAME: $*"
+	elif [ "$status" -eq $KSFT_SKIP ]; then
+		line="ok $nr $TEST_NAME: $* # SKIP $reason"
+	else
+		failed=$((failed + 1))
+		line="not ok $nr $TEST_NAME: $*"
+		echo "# $reason"
+	fi
+	reason=
+	echo "$line"
+}
+
+note() {
+	echo "# $*"
+}
+
+# fail REASON, skip REASON: for the functions that for_each_device calls
+fail() {
+	reason=$1
+	return 1
+}
+
+skip() {
+	reason=$1
+	return $KSFT_SKIP
+}
+
+start_tests() {
+	[ "$(id -u)" -eq 0 ] || skip_all "not root"
+	[ -d /sys/kernel/debug/block ] || skip_all "no debugfs (mounted?)"
+	[ -x "$BLKLOAD" ] || skip_all "no $BLKLOAD; run make"
+	BLK_TMP=$(mktemp) || exit 1
+	trap cleanup EXIT
+	trap 'exit 1' INT TERM
+	echo "TAP version 13"
+	dmesg_mark
+}
+
+finish_tests() {
+	local status
+
+	dmesg_clean
+	status=$?
+	TEST_NAME=${FIRST_NAME:-$TEST_NAME}
+	result $status "kernel log has no complaint"
+	echo "1..$nr"
+	[ "$failed" -eq 0 ] || exit 1
+	[ "$passed" -gt 1 ] || exit $KSFT_SKIP
+	exit 0
+}
+
+cleanup() {
+	background_stop
+	trace_stop
+	null_remove_all
+	rm -f "$BLK_TMP"
+}
+
+# ---- kernel log
+
+dmesg_mark() {
+	dmesg_start="block test $TEST_NAME $$ begins"
+	echo "$dmesg_start" >/dev/kmsg
+}
+
+dmesg_clean() {
+	local bad='WARNING:|BUG:|Oops|KASAN|INFO: task .* blocked|soft lockup|'
+
+	bad+='rcu.*stall|list_(add|del) corruption|general protection'
+	# a later mark of the same test is a new beginning
+	bad=$(dmesg | sed "1,/$dmesg_start/d" | grep -E -m1 -A3 "$bad") || return 0
+	fail "kernel log: ${bad//$'\n'/ | }"
+}
+
+# ---- devices
+
+put() {
+	{ echo "$2" >"$1"; } 2>/dev/null || fail "cannot write '$2' to $1"
+}
+
+# wait_until SECONDS COMMAND...
+wait_until() {
+	local end=$((SECONDS + $1))
+	shift
+
+	until "$@"; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.1
+	done
+}
+
+# null_make NAME ATTRIBUTE=VALUE...
+null_make() {
+	local name=$1 attr
+	shift
+
+	[ -d $NULLB ] || modprobe null_blk nr_devices=0 2>/dev/null
+	mkdir "$NULLB/$name" || { fail "cannot make a null_blk"; return 1; }
+	null_made+=("$name")
+	for attr in "$@"; do
+		put "$NULLB/$name/${attr%%=*}" "${attr#*=}" || return 1
+	done
+	put "$NULLB/$name/power" 1 || return 1
+	wait_until 10 test -b "/dev/$name" || fail "/dev/$name did not appear"
+}
+
+null_remove_all() {
+	local name
+
+	for name in "${null_made[@]}"; do
+		[ -d "$NULLB/$name" ] || continue
+		null_fault "$name" requeue 0 0
+		echo 0 >"$NULLB/$name/power"
+		rmdir "$NULLB/$name"
+	done
+	null_made=()
+}
+
+# null_fault NAME requeue|timeout PERCENT TIMES
+null_fault() {
+	local dir=$NULLB/$1/$2_inject
+
+	[ -d "$dir" ] || return 1
+	echo 0 >"$dir/verbose"
+	echo "$4" >"$dir/times"
+	echo "$3" >"$dir/probability"
+}
+
+# sdebug_make: sets $disk to a disk of scsi_debug (builtin or module) whose host
+# takes $SDEBUG_QUEUE commands, each for $SDEBUG_NSEC
+sdebug_make() {
+	disk=
+	[ -d $SDEBUG ] || modprobe scsi_debug dev_size_mb=128 2>/dev/null
+	[ -d $SDEBUG ] || { skip "no scsi_debug"; return; }
+	if [ "$(cat $SDEBUG/max_queue)" != "$SDEBUG_QUEUE" ]; then
+		# only without a host
+		put $SDEBUG/add_host -1 && put $SDEBUG/max_queue "$SDEBUG_QUEUE" &&
+			put $SDEBUG/add_host 1 || return
+	fi
+	wait_until 20 sdebug_disk || { skip "no disk of scsi_debug"; return; }
+	[ "$(cat "/sys/block/$disk/size")" -ge 131072 ] ||
+		{ skip "scsi_debug has less than 64 MiB (dev_size_mb=128)"; return; }
+	sdebug_reset
+}
+
+sdebug_disk() {
+	local block
+
+	for block in /sys/devices/pseudo_0/adapter*/host*/target*/*/block/*; do
+		disk=$(basename "$block")
+		[ -b "/dev/$disk" ] && return
+	done
+	return 1
+}
+
+sdebug_reset() {
+	[ -d $SDEBUG ] || return 0
+	echo 0 >$SDEBUG/opts
+	echo 0 >$SDEBUG/every_nth
+	wait_until 5 put $SDEBUG/ndelay "$SDEBUG_NSEC" || return
+	reason=
+}
+
+kind_of() {
+	case $1 in
+	vd*) echo virtio_blk ;;
+	nvme*) echo nvme ;;
+	*) echo other ;;
+	esac
+}
+
+set_sched() {
+	put "/sys/block/$1/queue/scheduler" "$2" || return
+	grep -qF "[$2]" "/sys/block/$1/queue/scheduler" ||
+		fail "$1 does not take the scheduler $2"
+}
+
+# A disk in use is none of ours
+unused() {
+	! grep -q "^/dev/$1" /proc/mounts /proc/swaps &&
+		[ -z "$(ls "/sys/block/$1/holders")" ]
+}
+
+# one FUNCTION SCHED KIND DISK: with what the kernel had before put back
+one() {
+	local fn=$1 sched=$2 kind=$3 disk=$4 before status
+
+	before=$(sed 's/.*\[\(.*\)\].*/\1/' "/sys/block/$disk/queue/scheduler")
+	set_sched "$disk" "$sched" && "$fn" "$disk" "$kind" "$sched" &&
+		background_stop && all_back "$disk"
+	status=$?
+	background_stop
+	trace_stop
+	[ ! -d "/sys/block/$disk" ] || echo 0 >"/sys/block/$disk/queue/nomerges"
+	[ ! -d "/sys/block/$disk" ] || set_sched "$disk" "$before"
+	result $status "$sched on $kind"
+}
+
+# for_each_device FUNCTION [NULL_ATTRIBUTE=VALUE...]: on each kind, each scheduler
+for_each_device() {
+	local fn=$1 kind sched dev disk
+	shift
+
+	for sched in $TEST_SCHEDS; do
+		for kind in $TEST_KINDS; do
+			case $kind in
+			null_blk)
+				if null_make bt$$ size=256 submit_queues=1 "$@"; then
+					one "$fn" "$sched" "$kind" bt$$
+				else
+					result 1 "$sched on $kind"
+				fi
+				null_remove_all ;;
+			scsi_debug)
+				sdebug_make ||
+					{ result $? "$sched on $kind"; continue; }
+				one "$fn" "$sched" "$kind" "$disk"
+				sdebug_reset ;;
+			esac
+		done
+		for dev in $TEST_DEVS; do
+			disk=$(basename "$dev")
+			kind=$(kind_of "$disk")
+			[[ " $TEST_KINDS other " == *" $kind "* ]] || continue
+			unused "$disk" || skip "$dev is in use" ||
+				{ result $? "$sched on $kind"; continue; }
+			one "$fn" "$sched" "$kind" "$disk"
+		done
+	done
+}
+
+# value_of NAME "ios=5 errors=0 ..."
+value_of() {
+	local word
+
+	for word in $2; do
+		[ "${word%%=*}" != "$1" ] || echo "${word#*=}"
+	done
+}
+
+# background DISK OPTION...: a load until background_stop (one() does that too)
+background() {
+	local disk=$1
+	shift
+
+	"$BLKLOAD" -s 600 -r 50 "$@" "/dev/$disk" >/dev/null 2>>"$BLK_TMP" &
+	bg+=($!)
+}
+
+# background_stop: its I/O has ended, without an error
+background_stop() {
+	local pid status=0
+
+	[ ${#bg[@]} -eq 0 ] || kill "${bg[@]}" 2>/dev/null
+	for pid in "${bg[@]}"; do
+		if wait_until 30 gone "$pid"; then
+			# 5: the machine stood still, the queue need not have
+			wait "$pid" || [ $? -eq 5 ] || status=1
+		else
+			status="no end of its I/O"
+		fi
+	done
+	bg=()
+	[ "$status" = 0 ] || fail "a load in the background: $status; $(cat "$BLK_TMP")"
+}
+
+gone() {
+	# a process that ended and was not waited for is a zombie
+	! grep -q '^State:[[:space:]]*[^Z[:space:]]' "/proc/$1/status" 2>/dev/null
+}
+
+# load DISK OPTION...: sets $out to blkload's line.  Again if what was too slow is
+# the machine and not the block layer.
+load() {
+	local disk=$1 status try
+	shift
+
+	for try in 1 2 3; do
+		out=$("$BLKLOAD" "$@" "/dev/$disk" 2>&1) && return
+		status=$?
+		[ $status -eq 5 ] || break
+		note "$disk: $* (try $try): ${out//$'\n'/; }"
+	done
+	[ $status -ne 5 ] || skip "the machine is too busy for a latency limit" || return
+	fail "blkload $* on $disk: ${out//$'\n'/; }"
+}
+
+# completed I/Os, or merged ones: field 1 2 (reads), 5 6 (writes)
+disk_stat() {
+	awk -v f="$2" '{ print $f }' "/sys/block/$1/stat"
+}
+
+# A request that comes back to mq-deadline counts as dispatched each time, but as
+# completed once: where requeues is set (to any empty file) what it says the driver owns is not looked at.
+requeues=
+
+# ---- nothing is held when nothing is in flight
+
+no_inflight() {
+	[ "$(tr -d ' 0\n' <"/sys/block/$1/inflight")" = "" ]
+}
+
+# what_is_held DISK: names the first thing that an idle disk still holds
+what_is_held() {
+	local disk=$1 dir=/sys/kernel/debug/block/$1 f scsi=/sys/block/$1/device
+
+	for f in "$dir"/hctx*/{busy,dispatch} "$dir"/{requeue_list,sched/dispatch}; do
+		[ ! -e "$f" ] || [ -z "$(cat "$f")" ] || echo "${f#"$dir"/} is not empty"
+	done
+	for f in "$dir"/hctx*/{tags,sched_tags}; do
+		awk -F= -v f="${f#"$dir"/}" '$1 == "busy" && $2 != 0 {
+			print f ": " $2 " tags in use" }' "$f"
+	done
+	for f in "$dir"/hctx*/active "$dir"/sched/queued \
+		 ${requeues:-"$dir/sched/owned_by_driver"} "$scsi"/device_busy; do
+		[ ! -e "$f" ] || [ -z "$(tr -d ' 0\n' <"$f")" ] ||
+			echo "${f##*/} is $(cat "$f")"
+	done
+}
+
+is_idle() {
+	held=$(what_is_held "$1")
+	[ -z "$held" ]
+}
+
+all_back() {
+	wait_until 20 no_inflight "$1" || { fail "$1: I/O in flight, none wanted"; return; }
+	# what frees the last tag may still run
+	wait_until 5 is_idle "$1" || fail "$1 is idle, but ${held//$'\n'/; }"
+}
+
+# ---- trace, in an instance of our own
+
+TRACE=/sys/kernel/tracing/instances/blktest
+PROBES=/sys/kernel/tracing/kprobe_events
+
+# trace_start DISK EVENT...: block events or our probes (blktest/NAME)
+trace_start() {
+	local disk=$1 event dev major minor
+	shift
+
+	mkdir -p $TRACE 2>/dev/null || { skip "no tracefs"; return; }
+	IFS=: read -r major minor <"/sys/block/$disk/dev"
+	dev=$((major << 20 | minor))
+	echo 0 >$TRACE/tracing_on
+	echo counter >$TRACE/trace_clock
+	echo 8192 >$TRACE/buffer_size_kb
+	echo >$TRACE/trace
+	for event in "$@"; do
+		if [ "${event%%/*}" = block ]; then
+			put $TRACE/events/"$event"/filter "dev == $dev" || return
+		fi
+		put $TRACE/events/"$event"/enable 1 || return
+	done
+	echo 1 >$TRACE/tracing_on
+}
+
+trace_end() {
+	echo 0 >$TRACE/tracing_on
+	echo 0 >$TRACE/events/enable
+}
+
+# no event may be missing from what is judged
+trace_complete() {
+	! grep -h -E '^(overrun|dropped events): [1-9]' $TRACE/per_cpu/cpu*/stats ||
+		fail "trace buffer too small"
+}
+
+trace_stop() {
+	if [ -d $TRACE ]; then
+		trace_end
+		rmdir $TRACE
+	fi
+	[ ! -e $PROBES ] || ! grep -q blktest/ $PROBES ||
+		sed -n 's/^[pr][^:]*:\(blktest[^ ]*\).*/-:\1/p' $PROBES |
+		while read -r probe; do echo "$probe" >>$PROBES; done
+}
+
+# symbol NAME: as the compiler left it (NAME, NAME.isra.0...)
+symbol() {
+	awk -v s="$1" '$3 == s || index($3, s ".") == 1 { print $3; exit }' /proc/kallsyms
+}

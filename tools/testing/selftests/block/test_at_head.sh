@@ -1,0 +1,80 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# A request that comes back from the driver goes to the head: it is tried again
+# before the backlog, and of several the last one comes first.
+
+. "$(dirname "$0")/common.sh"
+
+DEPTH=4
+BACKLOG=100		# what must wait in the scheduler for a requeue to count
+BOUND=$((DEPTH + 32))	# what may have been chosen already
+
+# A requeue is block_rq_requeue; if block_rq_insert follows it went to the head of
+# the scheduler, else it stayed in the dispatch list.  A try is an issue or the
+# next requeue.  "overtaken" counts the tries of others while one waits.
+analyse() {
+	awk -v enough=$BACKLOG '
+	function sector(	i) {
+		for (i = NF; i; i--)
+			if ($i == "+")
+				return $(i - 1)
+	}
+	function tried(s,	o) {
+		tries++
+		if (s in since) {
+			if (behind[s] >= enough) {
+				heads++
+				if (tries - since[s] - 1 > worst)
+					worst = tries - since[s] - 1
+			}
+			for (o in since)
+				if (o != s && since_nr[o] > since_nr[s]) newer++
+				else if (o != s) older++
+			delete since[s]
+		}
+	}
+	/ block_rq_requeue: / { s = sector(); tried(s); back[s] = 1 }
+	/ block_rq_insert: / {
+		s = sector()
+		if (s in back) {
+			delete back[s]
+			since[s] = tries; since_nr[s] = ++nr; behind[s] = waiting
+		} else {
+			waiting++
+		}
+	}
+	/ block_rq_issue: / { s = sector(); tried(s); delete back[s]; waiting-- }
+	END { printf "heads=%d overtaken=%d lifo=%d fifo=%d\n", heads, worst, older, newer }
+	' $TRACE/trace
+}
+
+at_head() {
+	local disk=$1 r heads overtaken lifo fifo
+
+	[ -d "$NULLB/$disk/requeue_inject" ] || { skip "no fault injection in null_blk"; return; }
+	put "/sys/block/$disk/queue/nr_requests" 256 || return
+	echo 2 >"/sys/block/$disk/queue/nomerges"
+	null_fault "$disk" requeue 20 -1
+	trace_start "$disk" block/block_rq_{insert,issue,requeue} || return
+	load "$disk" -t 1 -d 220 -b 16 -n 3000 -z 256m || return
+	trace_end
+	null_fault "$disk" requeue 0 0
+	trace_complete || return
+	r=$(analyse)
+	heads=$(value_of heads "$r") overtaken=$(value_of overtaken "$r")
+	lifo=$(value_of lifo "$r") fifo=$(value_of fifo "$r")
+	note "$3: $r"
+	[ "$heads" -ge 50 ] || { fail "only $heads requeues in front of a backlog"; return; }
+	[ "$overtaken" -le $BOUND ] ||
+		{ fail "$overtaken requests went before a requeued one"; return; }
+	# a newer one can arrive just after the older one was chosen
+	[ "$lifo" -ge 5 ] && [ $((fifo * 5)) -le "$lifo" ] ||
+		fail "of several at the head, $lifo newer and $fifo older ones came first"
+}
+
+start_tests
+requeues=/dev/null
+TEST_KINDS=null_blk
+TEST_DEVS=
+for_each_device at_head hw_queue_depth=$DEPTH irqmode=2 completion_nsec=1000000
+finish_tests

@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# When nothing is in flight nobody holds a tag or a budget, whatever the device
+# answered meanwhile: busy, queue full, aborted, timed out, try again.
+
+. "$(dirname "$0")/common.sh"
+
+# stress DISK: batches and single I/Os at once, more than the device takes
+stress() {
+	background "$1" -t 2 -d 1 -e
+	load "$1" -t 4 -d 32 -b 8 -n 250 -r 50 -e && background_stop && all_back "$1"
+}
+
+null_faults() {
+	local disk=$1
+
+	null_fault "$disk" requeue 10 -1 || { skip "no fault injection in null_blk"; return; }
+	stress "$disk" || return
+	null_fault "$disk" requeue 0 0
+	echo 300 >"/sys/block/$disk/queue/io_timeout"
+	null_fault "$disk" timeout 1 5
+	stress "$disk" || return
+	null_fault "$disk" timeout 0 0
+}
+
+# sdebug_stress DISK OPTS EVERY_NTH
+sdebug_stress() {
+	echo "$2" >$SDEBUG/opts
+	echo "$3" >$SDEBUG/every_nth
+	stress "$1" || { fail "opts $2: $reason"; return; }
+	sdebug_reset
+}
+
+# fewer commands for the disk than the host has tags; then with the host busy,
+# the queue full, commands aborted
+sdebug_faults() {
+	local depth=/sys/block/$1/device/queue_depth
+
+	put "$depth" 3 && stress "$1" && put "$depth" 16 || return
+	sdebug_stress "$1" 0x8000 7 && sdebug_stress "$1" 0x800 7 &&
+		# an abort stops the host for a while
+		sdebug_stress "$1" 0x10000 201
+}
+
+budget() {
+	local disk=$1 kind=$2
+
+	stress "$disk" || return
+	case $kind in
+	null_blk) null_faults "$disk" || return ;;
+	scsi_debug) sdebug_faults "$disk" || return ;;
+	esac
+	# all of it can still be had
+	load "$disk" -t 1 -d 64 -b 32 -n 500
+}
+
+start_tests
+requeues=/dev/null
+SDEBUG_QUEUE=16
+for_each_device budget hw_queue_depth=8
+finish_tests

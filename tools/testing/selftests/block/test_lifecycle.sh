@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Scheduler, depth and queues change while the disk is busy; I/O goes on.
+
+. "$(dirname "$0")/common.sh"
+
+all_ios() {
+	echo $(($(disk_stat "$1" 1) + $(disk_stat "$1" 5)))
+}
+
+advanced() {
+	[ "$(all_ios "$1")" -gt "$2" ]
+}
+
+# step DISK FILE VALUE: it is taken, and I/O still completes afterwards
+step() {
+	put "$2" "$3" || return
+	wait_until 10 advanced "$1" "$(all_ios "$1")" ||
+		fail "nothing completes after $3 was written to $2"
+}
+
+steps() {
+	local disk=$1 sched=$2 q=/sys/block/$1/queue other
+
+	for other in none mq-deadline bfq; do
+		step "$disk" "$q/scheduler" $other || return
+		step "$disk" "$q/scheduler" "$sched" || return
+	done
+	for other in 4 256 16 64; do
+		step "$disk" "$q/nr_requests" $other || return
+	done
+	# each of these freezes the queue
+	for other in 64 128 64 128; do
+		step "$disk" "$q/max_sectors_kb" $other || return
+	done
+}
+
+busy() {
+	background "$1" -t 2 -d 1 "${@:2}"
+	background "$1" -t 3 -d 16 -b 4 "${@:2}"
+}
+
+null_queues() {
+	local disk=$1 n
+
+	for n in 2 1 3 1; do
+		step "$disk" "$NULLB/$disk/submit_queues" $n || return
+	done
+}
+
+# CPUs come and go, only where that was asked for
+cpus() {
+	local disk=$1 cpu
+
+	[ -n "$TEST_HOTPLUG" ] || return 0
+	for cpu in /sys/devices/system/cpu/cpu[1-3]/online; do
+		[ -e "$cpu" ] || continue
+		step "$disk" "$cpu" 0 && step "$disk" "$cpu" 1 || return
+	done
+}
+
+# the disk goes away under load: its I/O ends, with errors
+removal() {
+	put "$NULLB/$1/power" 0 || return
+	wait "${bg[@]}"
+	bg=()
+	[ ! -e "/sys/block/$1" ] || { fail "$1 is still there"; return; }
+	put "$NULLB/$1/power" 1 && wait_until 10 test -b "/dev/$1" ||
+		fail "$1 does not come back"
+}
+
+lifecycle() {
+	local disk=$1 sched=$3
+
+	busy "$disk"
+	steps "$disk" "$sched" && cpus "$disk" || return
+	[ "$2" = null_blk ] || return 0
+	null_queues "$disk" && background_stop || return
+	busy "$disk" -n 100000 -e
+	sleep 0.5
+	removal "$disk"
+}
+
+start_tests
+for_each_device lifecycle hw_queue_depth=32
+finish_tests

@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Merges that only the scheduler can find, since the neighbours come from
+# different tasks or one by one, on a device that is slower than its load.
+#
+# The bounds are well below what the schedulers reached before dispatch was
+# batched, and far above what is left if requests leave them too early.
+
+. "$(dirname "$0")/common.sh"
+
+# share DISK: merged of all writes, in percent, since the last call
+share() {
+	local ios merged
+
+	ios=$(disk_stat "$1" 5) merged=$(disk_stat "$1" 6)
+	percent=$((100 * (merged - merged_before) / (ios - ios_before + merged - merged_before + 1)))
+	ios_before=$ios merged_before=$merged
+}
+
+# merges DISK BOUND NAME OPTION...
+merges() {
+	local disk=$1 bound=$2 name=$3
+	shift 3
+
+	share "$disk"
+	load "$disk" -r 0 "$@" || return
+	share "$disk"
+	note "$disk: $name: $percent % merged (bound $bound %)"
+	[ $percent -ge "$bound" ] || fail "$name: only $percent % of the writes merged, bound $bound %"
+}
+
+merge() {
+	local disk=$1 few=30
+
+	# a device that is not slow leaves less time to find a neighbour
+	[ "$2" = null_blk ] || [ "$2" = scsi_debug ] || few=10
+	put "/sys/block/$disk/queue/nr_requests" 64 || return
+	# bfq looks for neighbours in the queues of other tasks only on such a disk
+	echo 1 >"/sys/block/$disk/queue/rotational"
+	merges "$disk" $few "two tasks, alternate blocks" -t 2 -d 24 -n 1500 -p alternate &&
+	merges "$disk" 30 "one task, at the back" -d 32 -n 1500 -p seq &&
+	merges "$disk" 30 "one task, at the front" -d 32 -n 1500 -p reverse &&
+	merges "$disk" 80 "plugged" -d 32 -b 32 -n 1500 -p seq || return
+	background "$disk" -t 3 -d 4 -r 100 -o 64m
+	merges "$disk" $few "two tasks, alternate blocks, random readers" \
+		-t 2 -d 24 -n 500 -p alternate
+}
+
+start_tests
+SDEBUG_QUEUE=4
+SDEBUG_NSEC=2000000
+for_each_device merge hw_queue_depth=4 irqmode=2 completion_nsec=2000000
+finish_tests

@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# One I/O at a time on two CPUs: each finds the other dispatching, or just gone.
+# Nobody else comes by to start an I/O that was left behind.
+
+. "$(dirname "$0")/common.sh"
+
+LIMIT=1000	# ms
+
+qd1() {
+	local disk=$1 ios=0 mode
+
+	# two at the same moment, again and again, single and plugged: a single I/O
+	# is dispatched by the one work item of its queue, a plug by its submitter;
+	# one after the other at any distance; reads and writes; more tasks than CPUs
+	for mode in "-t 2 -s 3 -B" "-t 2 -s 4 -B -d 3 -b 3" \
+		    "-t 2 -s 1 -u 50" "-t 2 -s 1 -r 50" "-t 8 -s 1 -u 20"; do
+		# shellcheck disable=SC2086
+		load "$disk" -c -l $LIMIT $mode || return
+		note "$disk: $mode: $out"
+		ios=$((ios + $(value_of ios "$out")))
+	done
+	[ $ios -ge 300 ] || fail "only $ios I/Os"
+}
+
+start_tests
+FIRST_NAME=$TEST_NAME
+for_each_device qd1 irqmode=0
+TEST_KINDS=null_blk
+TEST_DEVS=
+TEST_NAME="qd1 softirq"
+for_each_device qd1 irqmode=1
+TEST_NAME="qd1 two queues"
+for_each_device qd1 irqmode=0 submit_queues=2
+finish_tests

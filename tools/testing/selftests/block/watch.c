@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Does the machine keep time, and does I/O go on? */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "blkload.h"
+
+void pin_to(unsigned int nr)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(nr % sysconf(_SC_NPROCESSORS_ONLN), &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+uint64_t stall_us;	/* the longest; a lost race of two is harmless */
+
+static void *watch_stalls(void *arg)
+{
+	pin_to((long)arg);
+	while (1) {
+		uint64_t late, t = now_us();
+
+		usleep(10000);
+		late = now_us() - t - 10000;
+		if (late > stall_us)
+			stall_us = late;
+	}
+	return NULL;
+}
+
+unsigned int rescued;
+
+/* like `echo run >/sys/kernel/debug/block/DISK/state` */
+static void run_queues(void)
+{
+	const char *slash = strrchr(opt.file, '/');
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/block/%s/state",
+		 slash ? slash + 1 : opt.file);
+	fd = open(path, O_WRONLY);
+	if (fd < 0)
+		return;
+	if (write(fd, "run", 3) == 3)
+		rescued++;
+	close(fd);
+}
+
+/* Something is in flight, and nothing completed anywhere for so long */
+static bool stands_still(struct worker *workers, uint64_t patience)
+{
+	uint64_t last = 0;
+	unsigned int i;
+
+	for (i = 0; i < opt.threads; i++)
+		if (workers[i].since > last)
+			last = workers[i].since;
+	return last && now_us() > last + patience;
+}
+
+static void *watch_progress(void *arg)
+{
+	uint64_t patience = opt.limit_ms ? 2000 * opt.limit_ms : 5000000;
+
+	while (1) {
+		usleep(100000);
+		if (stands_still(arg, patience)) {
+			run_queues();
+			usleep(patience);
+		}
+	}
+	return NULL;
+}
+
+void watch(struct worker *workers)
+{
+	pthread_t thread;
+	long cpu;
+
+	if (pthread_create(&thread, NULL, watch_progress, workers))
+		die("pthread_create");
+	for (cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN); cpu++)
+		if (pthread_create(&thread, NULL, watch_stalls, (void *)cpu))
+			die("pthread_create");
+}

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The benchmark programs without a guest: parsing, safety, arguments."""
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+TOOLS = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TOOLS / "lib"))
+from blkscale import blockdev, cells, fio, inuse, lockstat  # noqa: E402
+
+RUN, SLOWDISK = TOOLS / "bench/run", TOOLS / "bench/slowdisk"
+COMPARE, REPORT = TOOLS / "report/compare", TOOLS / "report/report"
+
+LOCK_STAT = """\
+lock_stat version 0.4
+----------------------------------------------------------------------------
+    class name    con-bounces    contentions   waittime-min   waittime-max \
+waittime-total   waittime-avg    acq-bounces   acquisitions   holdtime-min
+----------------------------------------------------------------------------
+
+    &dd->lock:   10   20   0.1   9.0   500000.00   5.0   7   8   0.1   2   3   4
+    ---------
+    &dd->lock    12    [<ffffffff811502a7>] dd_insert_requests+0x57/0x280
+............................................................................
+    &q->queue_lock/1:  1  2  0.1  9.0  100000.00  5.0  7  8  0.1  2  3  4
+    &mm->mmap_lock-R:  1  2  0.1  9.0  9000000.00  5.0  7  8  0.1  2  3  4
+"""
+
+
+def job(iops_read, iops_write, error=0):
+    return {"error": error, "usr_cpu": 2.0, "sys_cpu": 8.0,
+            "read": {"iops": iops_read}, "write": {"iops": iops_write}}
+
+
+class Fio(unittest.TestCase):
+    def test_sum_over_jobs(self):
+        values = fio.parse("note: x\n" + json.dumps(
+            {"jobs": [job(10, 0), job(0, 5)]}))
+        self.assertEqual(values, {"iops": 15, "read_iops": 10,
+                                  "write_iops": 5, "usr": 2.0, "sys": 8.0})
+
+    def test_errors(self):
+        for text in ("", "{}", '{"jobs": []}',
+                     json.dumps({"jobs": [job(1, 1, error=5)]})):
+            with self.assertRaises(ValueError):
+                fio.parse(text)
+
+    def test_job_files_stay_as_they_are(self):
+        text = (fio.JOBS / "scaletest.fio").read_text()
+        wrapped = fio.wrapper(text, {"filename": "/dev/x", "runtime": 3})
+        self.assertTrue(wrapped.endswith(text))
+        self.assertTrue(wrapped.startswith("[global]\nfilename=/dev/x\n"))
+
+    def test_published_loads(self):
+        for name, options in (
+                ("scaletest", {"numjobs=32", "bs=512", "rw=randread",
+                               "iodepth=4", "iodepth_batch_submit=4",
+                               "iodepth_batch_complete=4", "fixedbufs=1",
+                               "ioengine=io_uring"}),
+                ("batchtest", {"numjobs=16", "bs=4k", "rw=randwrite",
+                               "iodepth=32", "iodepth_batch_submit=8",
+                               "iodepth_batch_complete=8",
+                               "ioengine=io_uring"})):
+            lines = (fio.JOBS / f"{name}.fio").read_text().splitlines()
+            self.assertLessEqual(options, set(lines))
+
+
+class Statistics(unittest.TestCase):
+    before = "1 0 8 0 100 10 800 0 0 0 0 0 0 0 0 0 0"
+    after = "9 0 72 0 200 310 4000 0 0 0 0 0 0 0 0 0 0"
+
+    def test_merging(self):
+        stats = [blockdev.parse_stat(t) for t in (self.before, self.after)]
+        self.assertEqual(blockdev.merging(*stats, "write"),
+                         {"merged": .75, "kib": 16.0})
+        self.assertEqual(blockdev.merging(*stats, "read"),
+                         {"merged": 0, "kib": 4.0})
+
+    def test_nothing_happened(self):
+        stat = blockdev.parse_stat(self.before)
+        self.assertEqual(blockdev.merging(stat, stat, "write"),
+                         {"merged": None, "kib": None})
+
+    def test_lock_share(self):
+        self.assertEqual(lockstat.share(LOCK_STAT, 4, 1),
+                         {"lock": .15, "lock_name": "&dd->lock"})
+
+    def test_lock_stat_of_a_quiet_system(self):
+        self.assertEqual(lockstat.share("lock_stat version 0.4\n", 4, 1),
+                         {"lock": 0, "lock_name": None})
+
+    def test_boots_alternate(self):
+        self.assertEqual(cells.order(["base", "patched"], 3),
+                         ["base", "patched", "patched", "base",
+                          "base", "patched"])
+
+    def test_only_counted_time_runs_side_by_side(self):
+        kernels = ["base", "patched"]
+        self.assertEqual(cells.rounds(kernels, 2, "counted"), [kernels] * 2)
+        self.assertEqual(cells.rounds(kernels, 1, "host"),
+                         [["base"], ["patched"]])
+
+    def test_a_failing_guest_ends_the_round(self):
+        def work(kernel):
+            if kernel == "patched":
+                raise SystemExit(70)
+            return 1
+        with self.assertRaises(SystemExit) as end:
+            cells.together(["base", "patched"], work)
+        self.assertEqual(end.exception.code, 70)
+        self.assertEqual(cells.together(["base"], work), [("base", 1)])
+
+    def test_medians_and_runs(self):
+        def boot(iops):
+            return [{"workload": "a", "device": "d", "sched": "bfq",
+                     "release": "7.3.4", "values": {"iops": iops}}]
+        boots = [("base", boot(1)), ("patched", boot(8)), ("base", boot(5)),
+                 ("base", boot(4))]
+        base, patched = cells.merge(boots, "slowdisk", "x", 2)
+        self.assertEqual(base["values"], {"iops": 4})
+        self.assertEqual([r["iops"] for r in base["runs"]], [1, 5, 4])
+        self.assertEqual(patched["values"], {"iops": 8})
+        self.assertNotIn("runs", patched)
+
+
+class Disk:
+    """A made-up /sys and /proc with one disk, sdx."""
+
+    def __init__(self, folder):
+        self.sys, self.proc = Path(folder, "sys"), Path(folder, "proc")
+        self.disk = self.sys / "class/block/sdx"
+        self.write("queue/scheduler", "none [mq-deadline] bfq")
+        for name, text in (("ro", "0"), ("dev", "8:16")):
+            self.write(name, text)
+        (self.disk / "holders").mkdir()
+        (self.proc / "self").mkdir(parents=True)
+        self.mounted("")
+        self.swap("")
+
+    def write(self, name, text):
+        path = self.disk / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+
+    def mounted(self, number, source="/dev/root"):
+        line = f"36 35 {number or '0:99'} / /mnt rw - ext4 {source} rw\n"
+        (self.proc / "self/mountinfo").write_text(line)
+
+    def swap(self, name):
+        lines = ["Filename Type Size Used Priority"]
+        lines += [f"{name} partition 1 0 -2"] if name else []
+        (self.proc / "swaps").write_text("\n".join(lines) + "\n")
+
+    def partition(self):
+        self.write("sdx1/partition", "1")
+        self.write("sdx1/dev", "8:17")
+
+    def why(self, name="sdx"):
+        return inuse.why_not(name, self.sys, self.proc)
+
+
+class InUse(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.disk = Disk(folder.name)
+
+    def test_free(self):
+        self.assertIsNone(self.disk.why())
+
+    def test_unknown(self):
+        self.assertIn("no block device", self.disk.why("sdy"))
+
+    def test_mounted_by_number_or_name(self):
+        self.disk.mounted("8:16")
+        self.assertIn("mounted on /mnt", self.disk.why())
+        self.disk.mounted("0:44", "/dev/sdx")
+        self.assertIn("mounted on /mnt", self.disk.why())
+
+    def test_mounted_partition(self):
+        self.disk.partition()
+        self.disk.mounted("8:17")
+        self.assertIn("mounted on /mnt", self.disk.why())
+
+    def test_partitions(self):
+        self.disk.partition()
+        self.assertIn("holds partitions (sdx1)", self.disk.why())
+
+    def test_is_a_partition(self):
+        self.disk.write("partition", "1")
+        self.assertIn("is a partition", self.disk.why())
+
+    def test_swap(self):
+        self.disk.swap("/dev/sdx")
+        self.assertIn("swap", self.disk.why())
+
+    def test_holders(self):
+        (self.disk.disk / "holders/md0").mkdir()
+        self.assertIn("held by md0", self.disk.why())
+
+    def test_read_only(self):
+        self.disk.write("ro", "1")
+        self.assertIn("read-only", self.disk.why())
+
+    def test_settings_come_back(self):
+        queue = self.disk.sys / "block/sdx/queue"
+        (queue / "iosched").mkdir(parents=True)
+        for name, text in (("scheduler", "none [mq-deadline] bfq"),
+                           ("nr_requests", "64"), ("iosched/fifo", "7")):
+            (queue / name).write_text(text + "\n")
+        with self.assertRaises(KeyboardInterrupt):
+            with inuse.Kept("sdx", self.disk.sys):
+                (queue / "scheduler").write_text("[bfq]\n")
+                (queue / "nr_requests").write_text("256\n")
+                (queue / "iosched/fifo").write_text("9\n")
+                raise KeyboardInterrupt
+        self.assertEqual((queue / "scheduler").read_text(), "mq-deadline")
+        self.assertEqual((queue / "nr_requests").read_text(), "64")
+        self.assertEqual((queue / "iosched/fifo").read_text(), "7")
+
+
+class Arguments(unittest.TestCase):
+    """Every mistake: one line, what and how, no traceback."""
+
+    def refused(self, *cmd, code=1):
+        done = subprocess.run([*map(str, cmd)], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        if code == 1:
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertTrue(done.stderr.startswith("error: "))
+        return done.stderr
+
+    def test_bench(self):
+        self.assertIn("not known", self.refused(RUN, "--jobs", "x"))
+        self.assertIn("not known", self.refused(RUN, "--devices", ""))
+        self.assertIn("not known", self.refused(RUN, "--kernels", "mine"))
+        self.assertIn("at least 1", self.refused(RUN, "--boots", "0"))
+        self.assertIn("nothing to measure",
+                      self.refused(RUN, "--read-only", "--jobs", "batchtest"))
+        self.refused(RUN, "--no-such-option", code=2)
+
+    def test_slowdisk(self):
+        self.assertIn("at least 1", self.refused(SLOWDISK, "--seconds", "-1"))
+        self.assertIn("not known", self.refused(SLOWDISK, "--kernels", ","))
+
+    def test_device_that_is_none(self):
+        for device in ("/dev/no-such-disk", "/dev/null"):
+            self.refused(RUN, "--device", device)
+
+    def test_compare(self):
+        self.assertIn("two result files", self.refused(COMPARE, "", ""))
+        self.assertIn("cannot read",
+                      self.refused(COMPARE, "/nonexistent", "/nonexistent"))
+
+    def test_report(self):
+        self.assertIn("cannot read", self.refused(REPORT, "/nonexistent"))
+
+
+if __name__ == "__main__":
+    unittest.main()

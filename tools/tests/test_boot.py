@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The boot library and program, with a shell script in QEMU's place."""
+import os
+import stat
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from blkscale import boot, paths
+from test_check import program
+from test_ui import error_of, gone
+
+GOOD = "echo up >$OUT/console.log; echo hello >>$OUT/job.log; echo 0 >$OUT/status"
+
+
+class BootTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.out = Path(folder.name) / "out"
+        self.image = Path(folder.name) / "bzImage"
+        self.image.touch()
+
+    def boot(self, script, **kwargs):
+        """Run script as QEMU; its arguments are kept in $OUT/argv."""
+        script = 'printf "%s\\n" "$@" >$OUT/argv; ' + script
+        emulator = (["sh", "-c", script, "qemu"], {"OUT": str(self.out)})
+        with mock.patch.object(boot.qemu, "command", return_value=emulator):
+            return boot.run(kernel=self.image, out=self.out, accel="tcg",
+                            **{"job": "true", **kwargs})
+
+    def words(self):
+        return (self.out / "argv").read_text().splitlines()
+
+    def test_good(self):
+        seen = []
+        result = self.boot(GOOD, on_output=seen.append)
+        self.assertTrue(result.ok)
+        self.assertEqual("".join(seen), "hello\n")
+        self.assertEqual(result.log.read_text(), "hello\n")
+
+    def test_the_jobs_status(self):
+        result = self.boot("echo up >$OUT/console.log; echo 3 >$OUT/status")
+        self.assertEqual((result.status, result.trouble, result.ok),
+                         (3, None, False))
+
+    def test_no_result(self):
+        result = self.boot("echo last words >$OUT/console.log")
+        self.assertIn("guest ended without a result", result.trouble)
+        self.assertIn("last words", result.trouble)
+
+    def test_a_status_from_an_earlier_boot_does_not_count(self):
+        self.boot(GOOD)
+        self.assertIsNone(self.boot("true").status)
+
+    def test_qemu_itself_fails(self):
+        result = self.boot("echo qemu: no such device >&2; exit 1")
+        self.assertIn("QEMU: qemu: no such device", result.trouble)
+
+    def test_trouble_though_the_job_was_happy(self):
+        result = self.boot(GOOD + "; echo '[ 1.0] BUG: x' >>$OUT/console.log")
+        self.assertEqual(result.status, 0)
+        self.assertFalse(result.ok)
+        self.assertTrue(result.trouble.startswith(
+            f"{self.out}/console.log:2: BUG: x\n"), result.trouble)
+
+    def test_no_end(self):
+        script = "sleep 60 & echo $! >$OUT/pid; while :; do date; sleep .2; done " \
+                 ">$OUT/console.log"
+        result = self.boot(script, timeout=1)
+        self.assertIn("no end after 1s", result.trouble)
+        self.assertTrue(gone(int((self.out / "pid").read_text())))
+
+    def test_silence(self):
+        result = self.boot("echo up >$OUT/console.log; sleep 60", silent=1)
+        self.assertIn("silent for 1s; last line of", result.trouble)
+        self.assertLess(result.seconds, 10)
+
+    def test_stuck(self):
+        line = "[ 99.0] INFO: task fio:12 blocked for more than 60 seconds."
+        with mock.patch.object(boot, "GRACE", 1):
+            result = self.boot(f"echo '{line}' >$OUT/console.log; sleep 60")
+        self.assertRegex(result.trouble, "^the guest is stuck; .*console.log:1: ")
+
+    def test_qemu_does_not_outlive_us(self):
+        code = ("import sys; sys.path.insert(0, sys.argv[1])\n"
+                "from blkscale import boot\n"
+                "boot.qemu.command = lambda: (['sh', '-c', 'echo $$ >$0/pid; "
+                "exec sleep 60', sys.argv[2]], {})\n"
+                "boot.run(kernel=sys.argv[3], job='true', accel='tcg', "
+                "out=sys.argv[2])\n")
+        child = subprocess.Popen(["python3", "-c", code, paths.ROOT / "tools/lib",
+                                  self.out, self.image])
+        pid = self.out / "pid"
+        deadline = time.monotonic() + 10
+        while not (pid.exists() and pid.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        child.kill()
+        child.wait()
+        self.assertTrue(gone(int(pid.read_text())))
+
+    def test_disks(self):
+        result = self.boot("ls -s --block-size=1 $OUT/.disk0 >$OUT/size; " + GOOD,
+                           devices=["nvme:size=64,queues=3",
+                                    "virtio-blk:queues=2,queue-size=16"])
+        self.assertTrue(result.ok)
+        self.assertIn("nvme,drive=disk0,serial=blkscale0,max_ioqpairs=3",
+                      self.words())
+        self.assertIn("virtio-blk-pci,drive=disk1,serial=blkscale1,"
+                      "num-queues=2,queue-size=16", self.words())
+        self.assertEqual((self.out / "size").read_text().split()[0], "0")
+        self.assertFalse(list(self.out.glob(".disk*")))
+
+    def test_wrong_disks(self):
+        for spec in ("floppy", "nvme:size=big", "nvme:size=0", "virtio-blk:queues=0"):
+            with self.subTest(spec):
+                said, _ = error_of(self.boot, GOOD, devices=[spec])
+                self.assertRegex(said, f"^error: device '?{spec}.*\n$")
+                self.assertFalse(list(self.out.glob(".disk*")))
+
+    def test_job_and_its_arguments_and_variables(self):
+        job = self.out.parent / "a job"
+        job.write_text('#!/bin/sh\nprintf "%s|" "$@" "$WHO"\n')
+        job.chmod(job.stat().st_mode | stat.S_IXUSR)
+        self.boot("sh $OUT/.job >$OUT/job.log; echo 0 >$OUT/status", job=job,
+                  args=["a b", "$x", 3], env={"WHO": "it's"})
+        self.assertEqual((self.out / "job.log").read_text(), "a b|$x|3|it's|")
+
+    def test_a_job_that_cannot_run(self):
+        said, _ = error_of(self.boot, GOOD, job=self.image)
+        self.assertRegex(said, "^error: .*bzImage is not an executable file.*\n$")
+
+    def test_plugin_means_tcg(self):
+        self.boot(GOOD, plugin="x.so,mem=1")
+        self.assertIn("tcg,thread=multi", self.words())
+        self.assertEqual(self.words()[-2:], ["-plugin", "x.so,mem=1"])
+
+    def test_missing_kernel(self):
+        said, _ = error_of(boot.run, kernel=self.out.parent, job="true")
+        self.assertRegex(said, "^error: no kernel at .*; build it: .*\n$")
+
+    def test_the_file_base_is_no_kernel(self):
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(paths.ROOT)
+        with mock.patch.object(paths, "bzimage", return_value=self.image):
+            self.assertEqual(boot.image("base", "small"), self.image)
+
+    def test_appended_words_come_last(self):
+        self.boot(GOOD, append="loglevel=7")
+        words = self.words()
+        self.assertTrue(words[words.index("-append") + 1].endswith("loglevel=7"))
+
+
+class ProgramTest(unittest.TestCase):
+    def test_what_follows_the_dashes_is_the_jobs(self):
+        parse = program("tools/boot/boot").arguments
+        args = parse(["--cpus", "3", "--", "job", "--cpus", "7", "--", "-x"])
+        self.assertEqual((args.cpus, args.job, args.args),
+                         (3, "job", ["--cpus", "7", "--", "-x"]))
+        args = parse(["job", "a"])
+        self.assertEqual((args.job, args.args), ("job", ["a"]))
+
+    def call(self, *args):
+        done = subprocess.run([paths.ROOT / "tools/boot/boot", *args],
+                              capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, env=os.environ)
+        return done.returncode, done.stderr
+
+    def test_mistakes_are_one_line(self):
+        for args, words in (((), "no job"), (("--shell",), "terminal"),
+                            (("--shell", "--", "true"), "no job"),
+                            (("--cpus", "0", "--", "true"), "--cpus"),
+                            (("--cpus", "x", "--", "true"), "invalid int"),
+                            (("--kernel", "/nowhere", "--", "true"), "no kernel")):
+            with self.subTest(args):
+                status, said = self.call(*args)
+                self.assertEqual(status, 1)
+                self.assertRegex(said, rf"^error: .*{words}.*\n$")

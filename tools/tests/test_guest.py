@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The program that runs the selftests in guests, with no guest."""
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+from blkscale import paths
+from test_ui import error_of
+
+SELFTESTS = paths.ROOT / "tools/testing/selftests/block"
+
+
+def load():
+    path = str(paths.ROOT / "tools/tests/guest")
+    loader = importlib.machinery.SourceFileLoader("guest", path)
+    module = importlib.util.module_from_spec(
+        importlib.util.spec_from_loader("guest", loader))
+    loader.exec_module(module)
+    return module
+
+
+guest = load()
+
+
+class ReaderTest(unittest.TestCase):
+    def read(self, text):
+        with contextlib.redirect_stderr(io.StringIO()):
+            found = guest.Unprinted()
+            reader = guest.Reader(found)
+            for i in range(0, len(text), 7):	# as pieces come
+                reader.feed(text[i:i + 7])
+        return found.results, reader
+
+    def test_results_are_passed_on(self):
+        results, reader = self.read(
+            "# begin qd1\nTAP version 13\n# 5 ms\nok 1 qd1: a\n"
+            "# too late\nnot ok 2 qd1: b\n1..2\n# end qd1 1 12\n")
+        self.assertEqual([r[:2] for r in results],
+                         [(True, "qd1: a"), (False, "qd1: b")])
+        self.assertIn("too late", results[1][2])
+        self.assertIn("qd1", reader.done)
+
+    def test_a_test_that_stops_early_has_failed(self):
+        for end in ("1..2\n# end qd1 0 1\n", "# end qd1 124 400\n",
+                    "Bail out! no\n# end qd1 1 1\n"):
+            results, _ = self.read("# begin qd1\nok 1 qd1: a\n" + end)
+            self.assertFalse(all(r[0] for r in results), end)
+
+    def test_nothing_at_all_has_failed(self):
+        results, _ = self.read("# begin qd1\n# end qd1 0 1\n")
+        self.assertFalse(results[0][0])
+
+    def test_all_skipped(self):
+        out = mock.Mock()
+        with contextlib.redirect_stderr(io.StringIO()):
+            guest.Reader(out).feed(
+                "# begin qd1\n1..0 # SKIP not root\n# end qd1 4 0\n")
+        out.result.assert_called_once_with(True, "qd1", skip="not root")
+
+
+class BootTest(unittest.TestCase):
+    ARGS = SimpleNamespace(config="debug", cpus=4, tests=[], kernel="patched")
+
+    def start(self, printed, trouble=None, status=0):
+        def run(**kwargs):
+            kwargs["on_output"](printed)
+            return SimpleNamespace(trouble=trouble, status=status, log="log")
+        found = guest.Unprinted()
+        with mock.patch.object(guest.boot, "run", run), \
+                mock.patch.object(guest, "compile_load"), \
+                contextlib.redirect_stderr(io.StringIO()):
+            spec = guest.Boot("x", ["order"])
+            guest.run_boot(spec, self.ARGS, found)
+            red = guest.Unprinted()
+            guest.run_red(spec, self.ARGS, red)
+        return found.results[-1], red.results[-1]
+
+    RED = ("# begin order\n"
+           "# 5 of 9 requests were overtaken by one chosen later\n"
+           "not ok 1 order: mq-deadline on null_blk\n"
+           "# 5 of 9 requests were overtaken by one chosen later\n"
+           "not ok 2 order: bfq on null_blk\n1..2\n# end order 1 3\n")
+
+    def test_red_is_red(self):
+        boot, red = self.start(self.RED)
+        self.assertTrue(boot[0])
+        self.assertTrue(red[0])
+
+    def test_green_is_not_red(self):
+        self.assertFalse(self.start(self.RED.replace("not ok", "ok"))[1][0])
+
+    def test_red_for_another_reason(self):
+        wrong = self.RED.replace("overtaken by", "no device for")
+        self.assertFalse(self.start(wrong)[1][0])
+
+    def test_trouble_and_missing_results(self):
+        self.assertFalse(self.start(self.RED, trouble="BUG: x")[0][0])
+        self.assertFalse(self.start(self.RED, status=1)[0][0])
+        boot, _ = self.start("")
+        self.assertIn("no result of order", boot[2])
+
+    def test_selection(self):
+        def pick(*tests):
+            return [(b.name, b.tests) for b in guest.selected(
+                guest.arguments(list(tests)))]
+        self.assertEqual(pick("merge"), [("shallow", ["merge"])])
+        self.assertEqual(pick("red"), [("base", ["order"])])
+        self.assertEqual(len(pick()), 4)
+        self.assertIn("known are", 
+                      error_of(guest.arguments, ["nonsense"])[0])
+
+
+class SelftestsTest(unittest.TestCase):
+    """What can be seen of the selftests without running them as root."""
+
+    def test_each_is_in_a_boot_and_in_the_makefile(self):
+        names = {p.stem[5:] for p in SELFTESTS.glob("test_*.sh")}
+        self.assertEqual(names, {t for b in guest.BOOTS for t in b.tests})
+        listed = re.findall(r"^TEST_PROGS [:+]= test_(\w+)\.sh$",
+                            (SELFTESTS / "Makefile").read_text(), re.M)
+        self.assertEqual(names, set(listed))
+
+    def test_scripts_are_shell(self):
+        for script in SELFTESTS.glob("*.sh"):
+            done = subprocess.run(["bash", "-n", script], capture_output=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    @unittest.skipUnless(shutil.which("cc"), "no C compiler")
+    def test_blkload(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program, disk = Path(folder) / "blkload", Path(folder) / "disk"
+            subprocess.run(["cc", "-Wall", "-Werror", "-o", program,
+                            *SELFTESTS.glob("*.c"), "-lpthread"], check=True)
+            disk.write_bytes(bytes(1 << 20))
+
+            def run(*words):
+                done = subprocess.run([program, *words, disk],
+                                      capture_output=True, text=True)
+                return done.returncode, done.stdout
+            status, said = run("-n", "8", "-t", "2", "-r", "0", "-k", "4k",
+                               "-p", "alternate", "-z", "64k")
+            if status == 2:
+                self.skipTest("the file system has no direct I/O")
+            self.assertIn("ios=16 errors=0", said)
+            self.assertEqual(set(disk.read_bytes()[:65536]), {0x5a})
+            self.assertEqual(set(disk.read_bytes()[65536:]), {0})
+            self.assertEqual(run("-n", "100", "-d", "8", "-b", "4")[0], 0)
+            self.assertEqual(run("-x", "nonsense", "-n", "1")[0], 1)
+            self.assertEqual(run()[0], 2)
+
+
+class SharedShellTest(unittest.TestCase):
+    """Functions of common.sh and the judgement of the order test."""
+
+    def shell(self, text):
+        done = subprocess.run(
+            ["bash", "-c", f'. "{SELFTESTS}/common.sh"\n{text}'],
+            capture_output=True, text=True)
+        return done.returncode, done.stdout
+
+    def test_value_of(self):
+        self.assertEqual(
+            self.shell('value_of late "pairs=5 late=3"')[1], "3\n")
+
+    def test_result_lines(self):
+        _, said = self.shell("TEST_NAME=t; reason=r; result 0 a; "
+                             "reason=r; result 1 b; reason=r; result 4 c")
+        self.assertEqual(said, "ok 1 t: a\n# r\nnot ok 2 t: b\n"
+                               "ok 3 t: c # SKIP r\n")
+
+    def order(self, events):
+        with tempfile.TemporaryDirectory() as folder:
+            lines = []
+            for n, (what, rq, q, h) in enumerate(events):
+                chosen = f" q={q}" if what == "chosen" else ""
+                lines.append(f"x-1 [000] d..1. {n}: {what}: (a+0x1/0x2) "
+                             f"rq={rq}{chosen} hctx={h}\n")
+            (Path(folder) / "trace").write_text("".join(lines))
+            script = (SELFTESTS / "test_order.sh").read_text()
+            compare = script[script.index("compare() {"):]
+            compare = compare[:compare.index("\n}\n") + 3]
+            return self.shell(f"{compare}\nTRACE={folder}; compare")[1].strip()
+
+    def test_order_is_kept(self):
+        self.assertEqual(self.order([
+            ("chosen", "0x1", "0xa", "0xc"), ("chosen", "0x2", "0xa", "0xc"),
+            ("chosen", "0x0", "(fault)", "(fault)"),
+            ("issued", "0x1", "", "0xc"), ("issued", "0x2", "", "0xc"),
+            ("issued", "0x9", "", "0xc")]), "pairs=2 late=0")
+
+    def test_order_is_lost(self):
+        self.assertEqual(self.order([
+            ("chosen", "0x1", "0xa", "0xc"), ("chosen", "0x2", "0xa", "0xc"),
+            ("issued", "0x2", "", "0xc"), ("issued", "0x1", "", "0xc")]),
+            "pairs=2 late=1")
+
+    def test_order_is_that_of_a_hardware_queue(self):
+        self.assertEqual(self.order([
+            ("chosen", "0x1", "0xa", "0xc"), ("chosen", "0x2", "0xa", "0xd"),
+            ("issued", "0x2", "", "0xd"), ("issued", "0x1", "", "0xc")]),
+            "pairs=2 late=0")
+
+
+if __name__ == "__main__":
+    unittest.main()

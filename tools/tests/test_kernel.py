@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Kernel configurations, and what a build log says."""
+import tempfile
+import unittest
+from pathlib import Path
+
+from blkscale import kernel
+
+
+class Configuration(unittest.TestCase):
+    def test_small_is_part_of_all(self):
+        names = [path.name for path in kernel.fragments("debug")]
+        self.assertEqual(names, ["small.config", "debug.config"])
+        self.assertEqual(kernel.fragments("small+debug"), kernel.fragments("debug"))
+        with self.assertRaises(SystemExit):
+            kernel.fragments("no-such")
+
+    def test_options(self):
+        self.assertEqual(kernel.options("# a comment\nCONFIG_A=y\n# CONFIG_B is not set\n"
+                                        "CONFIG_C=\"x y\"\nCONFIG_D=64\n"),
+                         {"CONFIG_A": "y", "CONFIG_B": "n", "CONFIG_C": '"x y"', "CONFIG_D": "64"})
+
+    def test_what_did_not_take_effect_is_named(self):
+        wanted = kernel.options("CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=y\n")
+        self.assertEqual(kernel.not_taken(wanted, {"CONFIG_A": "y", "CONFIG_C": "y"}), [])
+        self.assertEqual(kernel.not_taken(wanted, {"CONFIG_A": "y", "CONFIG_B": "m"}),
+                         ["CONFIG_B=n (is m)", "CONFIG_C=y (is n)"])
+
+    def test_fragments_do_not_contradict_themselves(self):
+        for path in kernel.CONFIGS.glob("*.config"):
+            lines = [line for line in path.read_text().splitlines()
+                     if kernel.options(line)]
+            self.assertEqual(len(lines), len(kernel.options("\n".join(lines))), path.name)
+
+
+LOG = """\
+  CC      block/elevator.o
+../block/elevator.c:20:5: warning: unused variable 'x' [-Wunused-variable]
+../block/elevator.c:20:5: warning: unused variable 'x' [-Wunused-variable]
+  HOSTCC  scripts/x
+../net/core/dev.c:1:1: warning: not ours
+  AS      arch/x86/a.o
+  LD      vmlinux
+make[3]: *** [../scripts/Makefile.build:287: block/bfq-iosched.o] Error 1
+../block/bfq-iosched.c:7:1: error: expected ';'
+"""
+
+
+class Log(unittest.TestCase):
+    def test_warnings_of_touched_files_only(self):
+        self.assertEqual(kernel.warnings(LOG, {"block/elevator.c"}),
+                         ["../block/elevator.c:20:5: warning: unused variable 'x' [-Wunused-variable]"])
+        self.assertEqual(kernel.warnings(LOG, set()), [])
+
+    def test_first_error_and_count(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = Path(folder) / "log"
+            log.write_text(LOG)
+            self.assertIn("expected ';'", kernel.first_error(log))
+            self.assertEqual(kernel.compiled(log), 3)
+            log.write_text("")
+            self.assertEqual(kernel.first_error(log), "make said nothing")

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Report, compare, picture and README, on made-up figures."""
+import contextlib
+import io
+import json
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from unittest import mock
+
+TOOLS = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TOOLS / "lib"))
+from blkscale import readme, report, results, svg, tables  # noqa: E402
+
+
+def rec(sched, kernel, cpus, values, what="manycore", workload="scaletest",
+        device="null_blk 1x128", **more):
+    return {"what": what, "workload": workload, "device": device,
+            "sched": sched, "kernel": kernel, "release": "7.3.4",
+            "base": "7.3.4-1", "series": "0123abcd", "cpus": cpus,
+            "date": "2026-01-02T03:04", "command": "make scaletest",
+            "values": values, **more}
+
+
+def rate(sched, kernel, cpus, value, misses=10):
+    return rec(sched, kernel, cpus,
+               {"ios_per_mtick": value, "misses_per_io": misses})
+
+
+SCALING = [rate("none", "base", 1, 321, 0), rate("none", "base", 16, 2800, 7),
+           rate("mq-deadline", "base", 1, 226, 0),
+           rate("mq-deadline", "base", 16, 84.1, 114),
+           rate("mq-deadline", "patched", 1, 232, 0),
+           rate("mq-deadline", "patched", 16, 168.2, 76)]
+
+
+def slow(kernel, iops, merged, kib, runs=None):
+    values = {"iops": iops, "merged": merged, "kib": kib}
+    more = {"runs": [{**values, "iops": i} for i in runs]} if runs else {}
+    return rec("bfq", kernel, 2, values, "slowdisk", "a", "null_blk 1x32",
+               **more)
+
+
+def verdict(base, patched):
+    (pair,) = report.pairs([base, patched]).values()
+    return report.verdict(pair)
+
+
+class Verdicts(unittest.TestCase):
+    base = slow("base", 1000, .9, 40)
+
+    def test_equal(self):
+        self.assertEqual(verdict(self.base, slow("patched", 1000, .9, 40)),
+                         "ok")
+
+    def test_lost_merges(self):
+        self.assertEqual(verdict(self.base, slow("patched", 1000, .88, 40)),
+                         "MERGES LOST x0.98")
+        self.assertEqual(verdict(self.base, slow("patched", 1000, .883, 40)),
+                         "ok")
+
+    def test_smaller_requests(self):
+        self.assertEqual(verdict(self.base, slow("patched", 1000, .9, 39)),
+                         "SMALLER I/O x0.97")
+
+    def test_slower_only_beyond_noise(self):
+        base = slow("base", 1000, .9, 40, [900, 1100])
+        self.assertEqual(
+            verdict(base, slow("patched", 850, .9, 40, [820, 880])),
+            "(iops x0.85)")
+        self.assertEqual(
+            verdict(base, slow("patched", 350, .9, 40, [350, 360])),
+            "SLOWER x0.35")
+        self.assertEqual(
+            report.failures([base, slow("patched", 850, .9, 40, [820, 880])]),
+            [])
+
+    def test_no_merges_at_all(self):
+        self.assertEqual(verdict(slow("base", 9, .0, 4),
+                                 slow("patched", 9, .0, 4)), "ok")
+
+    def test_one_side_only(self):
+        (pair,) = report.pairs([self.base]).values()
+        self.assertEqual(report.verdict(pair), "")
+
+    def test_failures_name_the_cell(self):
+        (line,) = report.failures([self.base, slow("patched", 1, .1, 4)])
+        for word in ("MERGES LOST", "SMALLER I/O", "SLOWER", "bfq",
+                     "null_blk 1x32"):
+            self.assertIn(word, line)
+
+
+class Tables(unittest.TestCase):
+    def test_scaling_table(self):
+        (table,) = report.manycore(SCALING)
+        self.assertEqual(table.header, ["load", "device", "vCPUs", "none",
+                                        "mq-deadline"])
+        self.assertEqual(table.rows[1],
+                         ["scaletest", "null_blk 1x128", "16", "2800 (7)", "84.1 (114) -> 168 (76) **x2.00**"])
+
+    def test_origin_is_complete(self):
+        (line,) = report.manycore(SCALING)[0].notes
+        for word in ("7.3.4", "base 7.3.4-1", "0123abcd", "1, 16 vCPUs",
+                     "2026-01-02T03:04", "`make scaletest`"):
+            self.assertIn(word, line)
+
+    def test_rescued_work_is_shown(self):
+        found = report.rescues([rec("bfq", "base", 4, {"rescued": 3})])
+        self.assertIn("bfq base at 4: 3", found[0])
+
+    def test_hard_disk_is_judged_not_scaled(self):
+        records = [rec("bfq", kernel, 4, {"ios_per_mtick": 50, "merged": .5,
+                                          "kib": 8}, device="hard disk d32")
+                   for kernel in ("base", "patched")]
+        self.assertEqual(report.manycore(records), [])
+        (table,) = report.slowdisk(records)
+        self.assertEqual(table.rows[0][-1], "ok")
+
+    def test_markdown_rows_have_equal_columns(self):
+        for table in report.tables(SCALING):
+            lines = [line for line in table.markdown().splitlines()
+                     if line.startswith("|")]
+            self.assertEqual(len({line.count("|") for line in lines}), 1)
+
+    def test_text_has_no_markup(self):
+        self.assertNotIn("**", report.manycore(SCALING)[0].text())
+
+    def test_numbers(self):
+        shown = [tables.number(v) for v in (None, .9131, 45.84, 2180.4, 40600)]
+        self.assertEqual(shown, ["-", "0.91", "45.8", "2180", "40.6K"])
+
+    def test_ratio_of_nothing(self):
+        self.assertIsNone(tables.ratio(5, 0))
+        self.assertIsNone(tables.ratio(None, 5))
+
+
+class Select(unittest.TestCase):
+    def test_newest_of_each_cell(self):
+        old, new = rate("bfq", "base", 1, 1), rate("bfq", "base", 1, 2)
+        self.assertEqual(results.select([[old], [new]]), [new])
+
+    def test_other_series_and_base_are_left_out(self):
+        stale = {**rate("bfq", "patched", 1, 1), "series": "old"}
+        foreign = {**rate("bfq", "base", 4, 1), "base": "7.3.1-1"}
+        fresh = rate("none", "patched", 1, 2)
+        self.assertEqual(results.select([[stale, foreign], [fresh]]), [fresh])
+
+    def test_base_of_the_same_run_is_kept(self):
+        both = [rate("bfq", "base", 1, 1), rate("bfq", "patched", 1, 2)]
+        chosen = results.select([both, [rate("bfq", "base", 1, 9)]])
+        self.assertEqual(chosen, both)
+
+    def test_medians(self):
+        self.assertEqual(
+            results.medians([{"a": 1, "n": "x"}, {"a": 5, "n": "x"},
+                             {"a": 3, "n": None}]), {"a": 3, "n": "x"})
+
+
+class Picture(unittest.TestCase):
+    def test_well_formed_with_a_line_for_each(self):
+        root = ET.fromstring(svg.scaling(SCALING))
+        lines = root.findall("{http://www.w3.org/2000/svg}polyline")
+        self.assertEqual(len(lines), 3)
+
+    def test_base_is_dashed_and_log_scaled(self):
+        chart = svg.Chart({("none", "base"): [(1, 10), (2, 100), (4, 1000)]})
+        steps = [chart.y(v) for v in (10, 100, 1000)]
+        self.assertAlmostEqual(steps[0] - steps[1], steps[1] - steps[2])
+        self.assertEqual(svg.scaling(SCALING).count(' base"'), 2)
+
+    def test_labels_keep_their_distance(self):
+        placed = svg._spread([(100, "a"), (101, "b"), (399, "c"), (400, "d")],
+                             60, 390)
+        heights = [y for y, _ in placed]
+        self.assertTrue(all(b - a >= svg.LABEL_GAP for a, b in
+                            zip(heights, heights[1:])))
+        self.assertLessEqual(heights[-1], 390)
+
+    def test_hostile_words_are_escaped(self):
+        text = svg.draw({("a<b&c", "base"): [(1, 1), (2, 2)]}, "<t>", "&", "<")
+        ET.fromstring(text)
+
+    def test_one_cpu_count_is_no_picture(self):
+        self.assertIsNone(svg.scaling(SCALING[:1]))
+
+
+class Files(unittest.TestCase):
+    def ends(self, function, *args):
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err), \
+                self.assertRaises(SystemExit) as end:
+            function(*args)
+        self.assertNotEqual(end.exception.code, 0)
+        text = err.getvalue()
+        self.assertEqual(text.count("\n"), 1)
+        self.assertTrue(text.startswith("error: "))
+        return text
+
+    def test_bad_result_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for text in ("", "{}", '[{"what": 1}]', "not json"):
+                path = Path(folder, "a.json")
+                path.write_text(text)
+                self.ends(results.load, path)
+            self.ends(results.load, Path(folder, "missing"))
+
+    def test_add_and_load(self):
+        with tempfile.TemporaryDirectory() as folder, \
+                mock.patch.object(results.paths, "RESULTS", Path(folder)):
+            path = results.add(SCALING, "manycore")
+            self.assertEqual(results.load(path), SCALING)
+            self.assertEqual(results.latest("manycore"), path)
+            self.assertIsNone(results.latest("fio"))
+
+
+class Readme(unittest.TestCase):
+    def folder(self, where):
+        where = Path(where)
+        (where / "README.in").write_text(f"# T\n\n{readme.MARK}\n\nend\n")
+        return mock.patch.multiple(
+            readme, TEXT=where / "README.in", README=where / "README.md",
+            FIGURES=where / "measured.json", PICTURE=where / "scaling.svg")
+
+    def test_written_then_checked(self):
+        with tempfile.TemporaryDirectory() as where, self.folder(where), \
+                contextlib.redirect_stderr(io.StringIO()):
+            readme.write(SCALING)
+            self.assertEqual(readme.check(), 0)
+            text = readme.README.read_text()
+            self.assertIn("x2.00", text)
+            self.assertIn("scaling.svg", text)
+
+    def test_a_figure_by_hand_is_found(self):
+        with tempfile.TemporaryDirectory() as where, self.folder(where), \
+                contextlib.redirect_stderr(io.StringIO()):
+            readme.write(SCALING)
+            text = readme.README.read_text().replace("x2.00", "x3.00")
+            readme.README.write_text(text)
+            with self.assertRaises(SystemExit):
+                readme.check()
+
+    def test_the_real_one(self):
+        if not readme.FIGURES.exists():
+            self.skipTest("nothing measured yet")
+        self.assertEqual(readme.check(), 0)
+
+    def test_figures_of_the_running_kernel_stay_out(self):
+        with tempfile.TemporaryDirectory() as where, self.folder(where), \
+                contextlib.redirect_stderr(io.StringIO()):
+            readme.write([rec("bfq", "running", 8, {"iops": 5}, "fio")])
+            self.assertEqual(json.loads(readme.FIGURES.read_text()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

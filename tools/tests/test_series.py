@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The patch files: reading, naming, and the way between files and commits."""
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from blkscale import git, paths, series
+
+
+def patch(subject, *files, body="Why.\n\nHow."):
+    """A patch text; files are (path, lines added, new)."""
+    parts = [f"From 0 Mon Sep 17 00:00:00 2001\nFrom: A <a@b>\nSubject: [PATCH] {subject}\n\n"
+             f"{body}\n---\n x | 1 +\n\n"]
+    for path, count, new in files:
+        mode = "new file mode 100644\n" if new else ""
+        parts.append(f"diff --git a/{path} b/{path}\n{mode}index 1..2\n--- a/{path}\n+++ b/{path}\n"
+                     f"@@ -1 +1,{count} @@\n" + "+line\n" * count)
+    return "".join(parts)
+
+
+class Reading(unittest.TestCase):
+    def test_subject_is_unfolded_and_decoded(self):
+        self.assertEqual(series.subject(patch("block: a very long\n subject")),
+                         "block: a very long subject")
+        self.assertEqual(series.subject(patch("=?UTF-8?q?block:=20=C3=A9?=")), "block: é")
+
+    def test_message_and_diff(self):
+        text = patch("block: x", ("block/a.c", 2, False))
+        self.assertEqual(series.message(text), "Why.\n\nHow.")
+        self.assertTrue(series.diff(text).startswith("diff --git a/block/a.c"))
+
+    def test_files(self):
+        text = patch("x", ("block/a.c", 2, False), ("tools/t/new.sh", 5, True))
+        self.assertEqual(series.files(text), {"block/a.c": (2, False),
+                                              "tools/t/new.sh": (5, True)})
+        self.assertEqual(series.whole_files([text]), {"tools/t/new.sh"})
+
+    def test_series_file_mistakes_end_in_one_line(self):
+        for line in ("/etc/x.patch", "../x.patch", "block/x.diff", "a b.patch", "no/such.patch"):
+            with self.assertRaises(SystemExit):
+                series.parse([line], "/")
+
+
+class Naming(unittest.TestCase):
+    def test_folder(self):
+        for path, folder in (("block/bfq-iosched.c", "block"),
+                             ("block/partitions/x.c", "block"),
+                             ("drivers/nvme/host/pci.c", "drivers/nvme"),
+                             ("include/linux/blkdev.h", "include/linux"),
+                             ("tools/testing/selftests/block/a.sh", "tools/testing/selftests/block"),
+                             ("Documentation/block/x.rst", "Documentation/block"),
+                             ("MAINTAINERS", "")):
+            self.assertEqual(series.folder_of(path), folder)
+
+    def test_chief_folder_has_most_lines(self):
+        text = patch("x", ("include/linux/a.h", 3, False), ("block/a.c", 2, False),
+                     ("block/b.c", 2, False))
+        self.assertEqual(series.home(text), "block")
+
+    def test_name_drops_what_the_folder_says(self):
+        def name(subject, taken=()):
+            return series.new_name(patch(subject, ("block/a.c", 1, False)), taken)
+        self.assertEqual(name("block, bfq: use the lock"), "block/bfq-use-the-lock.patch")
+        self.assertEqual(name("block/mq-deadline: Use X()"), "block/mq-deadline-use-x.patch")
+        self.assertEqual(name("a: b", {"block/a-b.patch"}), "block/a-b-2.patch")
+        self.assertLess(len(name("long " * 40)), 70)
+
+    def test_commits_keep_their_files(self):
+        one, two = (patch(s, (f"block/{s}.c", 1, False)) for s in ("one", "two"))
+        old = [("block/first.patch", one), ("block/second.patch", two)]
+        new = patch("three", ("block/three.c", 1, False))
+        self.assertEqual(series.names_for([two, new, one], old),
+                         ["block/second.patch", "block/three.patch", "block/first.patch"])
+        reworded = one.replace("] one", "] uno")
+        self.assertEqual(series.names_for([reworded], old), ["block/first.patch"])
+
+    def test_two_equal_subjects_are_refused(self):
+        with self.assertRaises(SystemExit):
+            series.names_for([patch("x"), patch("x")], [])
+
+
+class Commits(unittest.TestCase):
+    """tools/series on a small tree, in a copy of the repository."""
+
+    def setUp(self):
+        self.root = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.root)
+        shutil.copytree(paths.ROOT / "tools/lib", self.root / "tools/lib",
+                        ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy2(paths.ROOT / "tools/series", self.root / "tools/series")
+        self.tree = self.root / "build/tree"
+        self.make_tree(self.tree)
+
+    def make_tree(self, tree, text="1\n2\n3\n4\n5\n6\n7\n8\n"):
+        (tree / "block").mkdir(parents=True)
+        for name in ("blk-mq-sched.c", "bfq.c"):
+            (tree / "block" / name).write_text(text)
+        self.git("init", "-q", "-b", "series", tree=tree)
+        self.git("config", "user.name", "A", tree=tree)
+        self.git("config", "user.email", "a@b", tree=tree)
+        self.commit("base", tree=tree)
+        self.git("tag", "base", tree=tree)
+
+    def git(self, *args, tree=None):
+        return git.git(tree or self.tree, *args).strip()
+
+    def commit(self, subject, path=None, text="", tree=None):
+        tree = tree or self.tree
+        if path:
+            (tree / path).parent.mkdir(parents=True, exist_ok=True)
+            (tree / path).write_text(text)
+        self.git("add", "-A", tree=tree)
+        self.git("commit", "-q", "-m", subject, "-m", "Why.", tree=tree)
+
+    def run_series(self, *args, fails=False, **env):
+        env = {**os.environ, "BUILD": "", "KSRC": "", "BRANCH": "", **env}
+        done = subprocess.run([self.root / "tools/series", *args], env=env,
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode != 0, fails, done.stderr)
+        if fails:
+            self.assertRegex(done.stderr, r"\Aerror: [^\n]+; [^\n]+\n\Z")
+        return done.stdout + done.stderr
+
+    def listed(self):
+        return (self.root / "series").read_text().split()
+
+    def two(self):
+        self.commit("block: first", "block/blk-mq-sched.c", "1\n2\n3\nfirst\n5\n6\n7\n8\n")
+        self.commit("block: second", "block/bfq.c", "second\n")
+        self.run_series("refresh")
+
+    def test_there_and_back(self):
+        self.two()
+        self.assertEqual(self.listed(), ["block/first.patch", "block/second.patch"])
+        self.assertIn("nothing changed", self.run_series("refresh"))
+        tip = self.git("rev-parse", "series")
+        self.assertIn("as in the files", self.run_series("tree"))
+        self.git("reset", "-q", "--hard", "base")
+        self.git("update-ref", "-d", "refs/blkscale/written")
+        self.git("config", "--unset", "blkscale.files")
+        self.assertIn("2 patches applied", self.run_series("tree"))
+        self.assertEqual(self.git("rev-parse", f"{tip}^{{tree}}"),
+                         self.git("rev-parse", "series^{tree}"))
+        self.assertIn("nothing changed", self.run_series("refresh"))
+
+    def test_order_insertion_and_removal(self):
+        self.two()
+        first, second = self.git("rev-list", "--reverse", "base..series").split()
+        self.git("reset", "-q", "--hard", "base")
+        self.git("cherry-pick", second)
+        self.commit("block: between", "block/new.c", "x\n")
+        self.run_series("refresh")
+        self.assertEqual(self.listed(), ["block/second.patch", "block/between.patch"])
+        self.assertFalse((self.root / "block/first.patch").exists())
+        self.assertEqual((self.root / "block/new.c").read_text(), "x\n")
+
+    def test_renamed_file_keeps_its_name(self):
+        self.two()
+        (self.root / "block/first.patch").rename(self.root / "block/other.patch")
+        (self.root / "series").write_text("block/other.patch\nblock/second.patch\n")
+        self.assertIn("nothing changed", self.run_series("refresh"))
+
+    def test_whole_files_come_and_go(self):
+        self.commit("selftests: add one", "tools/testing/selftests/block/a.sh", "echo\n")
+        self.run_series("refresh")
+        here = self.root / "tools/testing/selftests/block/a.sh"
+        self.assertEqual(here.read_text(), "echo\n")
+        here.write_text("edited here\n")
+        self.assertIn("edited here", self.run_series("refresh", fails=True))
+        here.write_text("echo\n")
+        self.git("reset", "-q", "--hard", "base")
+        self.run_series("refresh")
+        self.assertFalse(here.exists())
+
+    def test_new_work_in_the_tree_is_kept(self):
+        self.two()
+        self.commit("block: third", "block/bfq.c", "third\n")
+        self.assertIn("make refresh", self.run_series("tree"))
+        self.assertIn("tree only  block/third.patch", self.run_series("status"))
+        (self.root / "series").write_text("block/first.patch\n")
+        self.assertIn("both", self.run_series("tree", fails=True))
+
+    def test_new_files_reach_the_tree(self):
+        self.two()
+        (self.root / "series").write_text("block/first.patch\n")
+        self.run_series("tree")
+        self.assertEqual(self.git("rev-list", "--count", "base..series"), "1")
+
+    def test_am_makes_a_branch_and_nothing_else(self):
+        self.two()
+        other = self.root / "other"
+        self.make_tree(other, "0\n1\n2\n3\n4\n5\n6\n7\n8\n")
+        (other / "block/bfq.c").write_text("1\n2\n3\n4\n5\n6\n7\n8\n")
+        self.commit("moved on", tree=other)
+        (other / "block/bfq.c").write_text("not committed\n")
+        self.run_series("am", "--ksrc", str(other))
+        self.assertEqual(self.git("branch", "--show-current", tree=other), "series")
+        self.assertEqual((other / "block/bfq.c").read_text(), "not committed\n")
+        self.assertEqual(self.git("rev-list", "--count", "series..block-scaling", tree=other), "2")
+        self.assertIn("already has", self.run_series("am", KSRC=str(other), fails=True))
+
+    def test_am_that_fails_leaves_nothing(self):
+        self.two()
+        other = self.root / "other"
+        self.make_tree(other, "quite\nanother\n")
+        before = self.git("for-each-ref", tree=other)
+        self.assertIn("block/first.patch does not apply", self.run_series(
+            "am", KSRC=str(other), fails=True))
+        self.assertEqual(self.git("for-each-ref", tree=other), before)
+        self.assertEqual(self.git("status", "--porcelain", tree=other), "")
+        self.assertEqual(list((self.root / "build").glob("am-*")), [])
+
+    def test_am_refuses_what_is_no_kernel(self):
+        self.two()
+        self.run_series("am", fails=True)
+        self.run_series("am", KSRC=str(self.root / "nowhere"), fails=True)
+        self.run_series("am", KSRC=str(self.root / "block"), fails=True)
+
+    def test_a_series_off_its_base_is_refused(self):
+        self.git("checkout", "-q", "--orphan", "new")
+        self.commit("root")
+        self.git("branch", "-f", "series", "new")
+        self.assertIn("not built on base", self.run_series("refresh", fails=True))
+
+    def test_no_tree_yet(self):
+        shutil.rmtree(self.tree)
+        self.assertIn("make base", self.run_series("tree", fails=True))
+        self.assertIn("make base", self.run_series("refresh", fails=True))
