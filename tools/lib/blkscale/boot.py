@@ -23,7 +23,7 @@ GRACE = 15		# seconds for the rest of a report of something stuck
 # for the host's is no stall.
 APPEND = ("console=ttyS0 earlyprintk=serial root=r rootfstype=9p ro "
           "rootflags=trans=virtio,version=9p2000.L,msize=524288,cache=loose "
-          "panic=-1 loglevel=5 null_blk.nr_devices=0 "
+          "panic=-1 oops=panic loglevel=5 null_blk.nr_devices=0 "
           "rcupdate.rcu_cpu_stall_timeout=60")
 
 

@@ -48,8 +48,12 @@ def medians(runs):
     for name in names:
         seen = [run[name] for run in runs if run.get(name) is not None]
         numbers = all(isinstance(v, (int, float)) for v in seen)
-        merged[name] = statistics.median(seen) if numbers and seen else \
-            (seen[0] if seen else None)
+        if numbers and seen:
+            counts = all(isinstance(v, int) for v in seen)
+            merged[name] = (statistics.median_high if counts
+                            else statistics.median)(seen)
+        else:
+            merged[name] = seen[0] if seen else None
     return merged
 
 
