@@ -51,7 +51,8 @@ def plan_text(cells, scale):
         workload = WORKLOADS[cell.workload]
         lines.append("|".join([
             str(number), device(workload, cell.cpus), cell.sched,
-            load_arguments(workload, cell.sched, cell.cpus, scale)]))
+            load_arguments(workload, cell.sched, cell.cpus, scale,
+                           cell.kernel)]))
     return "\n".join(lines) + "\n"
 
 

@@ -77,6 +77,13 @@ _SPEED = {
     "mq-deadline": {1: 226, 4: 107, 8: 95, 16: 84},
     "bfq": {1: 165, 4: 48, 8: 42, 16: 41},
 }
+# The same for kernels with the series.
+_PATCHED_SPEED = {
+    "mq-deadline": {1: 250, 4: 800, 8: 1400, 16: 2400},
+    "bfq": {1: 190, 4: 600, 8: 1100, 16: 1500},
+}
+# bfq raises new processes for a while. What comes after that is measured.
+_BFQ_WARM_UP = 100
 _FLASH_SPEED = {"none": 200, "kyber": 170, "mq-deadline": 100, "bfq": 40}
 _HARD_SPEED = 40
 
@@ -85,26 +92,30 @@ def _nearest(table, cpus):
     return table[min(table, key=lambda known: abs(known - cpus))]
 
 
-def speed(workload, sched, cpus):
+def speed(workload, sched, cpus, kernel="base"):
     """I/Os per million ticks to expect, very roughly."""
     if workload.device.startswith("hard disk"):
         return _HARD_SPEED * workload.share
     if workload.device.startswith("flash"):
         return _FLASH_SPEED[sched]
-    return _nearest(_SPEED[sched], cpus) * workload.share
+    table = _SPEED if kernel == "base" else {**_SPEED, **_PATCHED_SPEED}
+    return _nearest(table[sched], cpus) * workload.share
 
 
-def batches(workload, sched, cpus, scale=1.0):
+def batches(workload, sched, cpus, scale=1.0, kernel="base"):
     """Batches for each thread of a cell."""
-    ios = speed(workload, sched, cpus) * _nearest(_TICKS, cpus) / 1e6 * scale
+    ios = speed(workload, sched, cpus, kernel) * \
+        _nearest(_TICKS, cpus) / 1e6 * scale
     threads = workload.threads or cpus
     return max(3, round(ios / threads / workload.batch))
 
 
-def load_arguments(workload, sched, cpus, scale=1.0):
-    return (f"threads={workload.threads or cpus} "
+def load_arguments(workload, sched, cpus, scale=1.0, kernel="base"):
+    warm_up = f"warm-up={_BFQ_WARM_UP} " if sched == "bfq" and \
+        kernel != "base" and not workload.merges else ""
+    return (f"threads={workload.threads or cpus} {warm_up}"
             f"batch={workload.batch} {workload.load} seconds=2 "
-            f"batches={batches(workload, sched, cpus, scale)}")
+            f"batches={batches(workload, sched, cpus, scale, kernel)}")
 
 
 def device(workload, cpus):
