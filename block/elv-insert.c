@@ -6,7 +6,10 @@
  * While the lock is free, requests are inserted, and merged, under it. If
  * another CPU holds it, then they are staged: appended to the insertion list of
  * this CPU, from which whoever holds the lock next moves them into the
- * scheduler. The last requests of the list can be merged with there, too.
+ * scheduler. The last requests of the list can be merged with there, too, but
+ * only by this CPU. So nothing is staged where merges are expected, see
+ * blk_mq_sched_merges_expected(): there, to wait for the lock is to wait for a
+ * merge.
  *
  * Who takes requests from the lists: elv_insert_staged(), under the elevator
  * lock. It is called before requests are inserted, so that a CPU's requests
@@ -193,7 +196,8 @@ void elv_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 {
 	struct elevator_queue *e = hctx->queue->elevator;
 
-	if (!e->insert_lists || (flags & BLK_MQ_INSERT_AT_HEAD)) {
+	if (!e->insert_lists || (flags & BLK_MQ_INSERT_AT_HEAD) ||
+	    blk_mq_sched_merges_expected(hctx->queue)) {
 		e->type->ops.insert_requests(hctx, list, flags);
 		return;
 	}
