@@ -38,10 +38,9 @@
  * requests that were taken from it are in the scheduler: blk_mq_sched_has_work(),
  * which looks at the bits first, and, after smp_rmb() [S], at the scheduler,
  * finds a request that was staged before it looked and is not dispatched yet.
- * elv_insert_staged() reads the bits
- * without the locks, and may miss a bit that is just being set: the run that
- * follows finds it, by the barriers of blk_mq_sched_become_dispatcher(), or by
- * being a dispatcher itself.
+ * elv_insert_staged() reads the bits without the locks, and may miss one that is
+ * just being set: the run that follows finds it, by the barriers of
+ * blk_mq_sched_become_dispatcher(), or by being a dispatcher itself.
  *
  * Lock order: elevator lock, lock of a list. With a scheduler that takes the
  * elevator lock in interrupts, the locks of the lists must be taken with
@@ -153,30 +152,17 @@ void elv_insert_staged(struct request_queue *q, struct list_head *free)
 }
 EXPORT_SYMBOL_GPL(elv_insert_staged);
 
-static void elv_insert_locked(struct request_queue *q, struct list_head *list,
-			      struct list_head *free)
-{
-	elv_insert_staged(q, free);
-	q->elevator->type->ops.insert_staged(q, list, free);
-}
-
 /* Insert requests if the elevator lock is free. */
 static bool elv_try_insert(struct request_queue *q, struct list_head *list)
 {
 	struct elevator_queue *e = q->elevator;
 	LIST_HEAD(free);
 
-	if (e->type->lock_mode == ELV_LOCK_IRQ) {
-		if (!spin_trylock_irq(&e->lock))
-			return false;
-		elv_insert_locked(q, list, &free);
-		spin_unlock_irq(&e->lock);
-	} else {
-		if (!spin_trylock(&e->lock))
-			return false;
-		elv_insert_locked(q, list, &free);
-		spin_unlock(&e->lock);
-	}
+	if (!elv_trylock_by_mode(e))
+		return false;
+	elv_insert_staged(q, &free);
+	e->type->ops.insert_staged(q, list, &free);
+	elv_unlock_by_mode(e);
 	blk_mq_free_requests(&free);
 	return true;
 }
@@ -263,4 +249,8 @@ int elv_staged_show(void *data, struct seq_file *m)
 	return 0;
 }
 EXPORT_SYMBOL_GPL(elv_staged_show);
+#endif
+
+#ifdef CONFIG_BLK_ELV_INSERT_KUNIT_TEST
+#include "tests/elv_insert_kunit.c"
 #endif

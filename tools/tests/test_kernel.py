@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernel configurations, and what a build log says."""
+"""Kernel configurations, where a build starts from, and what its log says."""
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from blkscale import kernel
 
@@ -31,6 +32,49 @@ class Configuration(unittest.TestCase):
             lines = [line for line in path.read_text().splitlines()
                      if kernel.options(line)]
             self.assertEqual(len(lines), len(kernel.options("\n".join(lines))), path.name)
+
+
+class Seed(unittest.TestCase):
+    """Which objects a build starts from."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.trees = {name: Path(folder.name) / name for name in ("base", "patched")}
+        for patch in (mock.patch.object(kernel.paths, "TREES", self.trees),
+                      mock.patch.object(kernel.git, "rev", lambda tree, name: "1")):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def built(self, *names):
+        for name in names:
+            tree, config = name.split()
+            obj = self.trees[tree] / f"obj-{config}"
+            obj.mkdir(parents=True)
+            (obj / "vmlinux").touch()
+
+    def found(self, tree, config):
+        found = kernel.seed_of(self.trees[tree], config)
+        return found and (found[0].name, found[1].name)
+
+    def test_nothing(self):
+        self.built("base small")
+        self.assertIsNone(self.found("patched", "debug"))
+
+    def test_the_same_configuration_of_another_tree(self):
+        self.built("base debug", "base debug+kunit", "patched debug")
+        self.assertEqual(self.found("patched", "debug+kunit"), ("base", "obj-debug+kunit"))
+
+    def test_without_the_last_fragment_and_rather_of_the_same_tree(self):
+        self.built("base debug")
+        self.assertEqual(self.found("patched", "debug+kunit"), ("base", "obj-debug"))
+        self.built("patched debug")
+        self.assertEqual(self.found("patched", "debug+kunit"), ("patched", "obj-debug"))
+
+    def test_not_of_another_base(self):
+        self.built("base debug")
+        with mock.patch.object(kernel.git, "rev", lambda tree, name: str(tree)):
+            self.assertIsNone(self.found("patched", "debug"))
 
 
 LOG = """\

@@ -151,6 +151,9 @@ def _indent(kernel, text):
 def kernels(text):
     """--kernels base,patched as a list; ends the program if one is unknown."""
     names = [name for name in text.split(",") if name]
-    if not names or set(names) - set(SIDES):
-        die(f"--kernels {text}: not known", f"use {','.join(SIDES)}, or one")
+    unknown = [name for name in names
+               if name not in SIDES and not Path(name, "Kbuild").exists()]
+    if not names or unknown:
+        die(f"--kernels {text}: not known",
+            f"use {','.join(SIDES)}, one of them, or source trees")
     return names

@@ -129,25 +129,32 @@ def age_sources(tree, changed):
 
 
 def seed_of(tree, config):
-    """A tree whose objects can be the start of this one's, or None."""
-    for other in paths.TREES.values():
-        # Their differences and ours are rebuilt; so both must count from one base.
-        if (paths.obj(other, config) / "vmlinux").exists() \
-                and git.rev(other, "base") == git.rev(tree, "base"):
-            return other
+    """(tree, its objects) that can be the start of this one's, or None.
+
+    Objects of the configuration without its last fragment do, too: make knows
+    which files an option concerns.
+    """
+    for near in (config, config.rpartition("+")[0]):
+        for other in sorted(paths.TREES.values(), key=lambda other: other != tree):
+            # Their differences and ours are rebuilt; so both must count from one base.
+            if near and (paths.obj(other, near) / "vmlinux").exists() \
+                    and git.rev(other, "base") == git.rev(tree, "base"):
+                return other, paths.obj(other, near)
     return None
 
 
 def seed(tree, config):
-    """Start from another tree's objects, so that only what differs is built."""
+    """Start from other objects, so that only what differs is built."""
     obj = paths.obj(tree, config)
-    other = None if obj.exists() else seed_of(tree, config)
-    if other:
+    found = None if obj.exists() else seed_of(tree, config)
+    if found:
+        other, objects = found
         half = obj.with_name(obj.name + ".half")
         shutil.rmtree(half, ignore_errors=True)
-        age_sources(tree, {*changed_files(tree), *changed_files(other)})
-        proc.run(["cp", "-a", "--reflink=auto", paths.obj(other, config), half],
-                 what=f"cannot copy {other}'s objects to {half}", how="is the disk full?")
+        if other != tree:
+            age_sources(tree, {*changed_files(tree), *changed_files(other)})
+        proc.run(["cp", "-a", "--reflink=auto", objects, half],
+                 what=f"cannot copy {objects} to {half}", how="is the disk full?")
         half.rename(obj)
 
 

@@ -34,6 +34,7 @@ PARTS = {
     "patched small": _kernel("patched", "small"),
     "base debug": _kernel("base", "debug"),
     "patched debug": _kernel("patched", "debug"),
+    "patched debug+kunit": _kernel("patched", "debug+kunit"),
 }
 
 
