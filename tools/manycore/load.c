@@ -30,6 +30,7 @@ static const char usage[] =
 "  threads=N  batches=N batch=N (I/Os a submit)  size=BYTES\n"
 "  reads=PERCENT  order=random|parts|alternate   (parts: each thread is\n"
 "  sequential in its own part; alternate: adjacent blocks in turns)\n"
+"  streams=N (parts: a thread has N of them, which it serves in turns)\n"
 "  warm-up=N (batches before the stretch)\n"
 "  seconds=N (do the work again until N seconds have passed)\n"
 "  stat=FILE (the disk's counters, printed as they were before and after)\n"
@@ -39,7 +40,7 @@ static const char usage[] =
 enum { ORDER_RANDOM, ORDER_PARTS, ORDER_ALTERNATE };
 static int threads = 1, batches = 100, batch = 4, size = 512;
 static int reads = 100, order = ORDER_RANDOM, single, writer, depth = 32;
-static int seconds, warm_up = 20;
+static int seconds, warm_up = 20, streams = 1;
 static const char *device;
 static uint64_t blocks;
 static const char *stat_file;	/* /sys/block/DISK/stat */
@@ -137,9 +138,14 @@ static uint64_t random_number(struct task *t)
 
 static uint64_t next_block(struct task *t)
 {
+	uint64_t stream, part;
+
 	switch (t->order) {
 	case ORDER_PARTS:
-		return (blocks / threads * t->me + t->next++) % blocks;
+		stream = t->next % streams;
+		part = t->me * streams + stream;
+		return (blocks / (threads * streams) * part +
+			t->next++ / streams) % blocks;
 	case ORDER_ALTERNATE:
 		return (t->next++ * threads + t->me) % blocks;
 	default:
@@ -312,6 +318,7 @@ static void parse(char *arg)
 		{ "size", &size }, { "reads", &reads }, { "single", &single },
 		{ "writer", &writer }, { "depth", &depth },
 		{ "seconds", &seconds }, { "warm-up", &warm_up },
+		{ "streams", &streams },
 	};
 	static const char *const orders[] = { "random", "parts", "alternate" };
 	char *value = strchr(arg, '=');
@@ -348,7 +355,7 @@ int main(int argc, char **argv)
 
 	for (i = 1; i < argc; i++)
 		parse(argv[i]);
-	if (!device) {
+	if (!device || streams < 1) {
 		fputs(usage, stderr);
 		return 2;
 	}
