@@ -115,6 +115,8 @@ class BootTest(unittest.TestCase):
         self.assertEqual(pick("merge"), [("shallow", ["merge"])])
         self.assertEqual(pick("red"), [("base", ["order"])])
         self.assertEqual(len(pick()), 4)
+        kinds = guest.selected(guest.arguments(["merge", "--kinds", "nvme"]))
+        self.assertEqual(kinds[0].env, {"TEST_KINDS": "nvme"})
         self.assertIn("known are", 
                       error_of(guest.arguments, ["nonsense"])[0])
 

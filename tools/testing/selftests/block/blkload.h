@@ -17,10 +17,10 @@ struct options {
 	enum pattern pattern;
 	const char *command;		/* -x: not reads and writes but this */
 	unsigned int threads, depth, batch, reads, block;
-	unsigned long ios, pause_us, limit_ms;
+	unsigned long ios, pause_us, limit_ms, apart_ms;
 	double secs;
 	uint64_t offset, size;
-	int prio_class, prio_level;
+	int prio[2];			/* class << 13 | level, of even and odd threads */
 	bool pin, dsync, together, errors_allowed;
 };
 

@@ -5,7 +5,8 @@
 # The tests only use devices that they make themselves (null_blk, scsi_debug) and
 # those named in TEST_DEVS, whose content is lost:
 #   TEST_DEVS="/dev/vdb /dev/nvme1n1" ./test_verify.sh
-# TEST_SCHEDS, TEST_KINDS and BLKLOAD narrow or redirect a run.
+# TEST_SCHEDS, TEST_KINDS and BLKLOAD narrow or redirect a run. TEST_UNTIL_RED ends
+# it with the first failure.
 
 BLK_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 BLKLOAD=${BLKLOAD:-$BLK_DIR/blkload}
@@ -53,6 +54,7 @@ result() {
 	fi
 	reason=
 	echo "$line"
+	[ "$failed" -eq 0 ] || [ -z "$TEST_UNTIL_RED" ] || exit 1
 }
 
 note() {
@@ -315,9 +317,9 @@ gone() {
 }
 
 # load DISK OPTION...: sets $out to blkload's line.  Again if what was too slow is
-# the machine and not the block layer.
+# the machine and not the block layer; three times left behind is not the machine.
 load() {
-	local disk=$1 status try
+	local disk=$1 status try rescued=0
 	shift
 
 	for try in 1 2 3; do
@@ -325,14 +327,42 @@ load() {
 		status=$?
 		[ $status -eq 5 ] || break
 		note "$disk: $* (try $try): ${out//$'\n'/; }"
+		[ "$(value_of rescued "$out")" = 0 ] || rescued=$((rescued + 1))
 	done
-	[ $status -ne 5 ] || skip "the machine is too busy for a latency limit" || return
+	[ $status -ne 5 ] || [ $rescued -eq 3 ] || skip "the machine is too busy for a latency limit" || return
 	fail "blkload $* on $disk: ${out//$'\n'/; }"
 }
 
 # completed I/Os, or merged ones: field 1 2 (reads), 5 6 (writes)
 disk_stat() {
 	awk -v f="$2" '{ print $f }' "/sys/block/$1/stat"
+}
+
+all_ios() {
+	echo $(($(disk_stat "$1" 1) + $(disk_stat "$1" 5)))
+}
+
+advanced() {
+	[ "$(all_ios "$1")" -gt "$2" ]
+}
+
+# step DISK FILE VALUE: it is taken, and I/O still completes afterwards
+step() {
+	put "$2" "$3" || return
+	wait_until 10 advanced "$1" "$(all_ios "$1")" ||
+		fail "nothing completes after $3 was written to $2"
+}
+
+# data_is_kept DISK OPTION...: fio reads back what it wrote
+data_is_kept() {
+	local disk=$1 log
+	shift
+
+	log=$(fio --filename="/dev/$disk" --direct=1 --ioengine=io_uring --bs=4k \
+		--group_reporting --output-format=terse \
+		--name=write --rw=randwrite --verify=crc32c --do_verify=1 \
+		--verify_fatal=1 --verify_state_save=0 "$@" 2>&1) ||
+		fail "fio: $(grep -v '^3;' <<<"$log" | head -3 | tr '\n' ' ')"
 }
 
 # A request that comes back to mq-deadline counts as dispatched each time, but as
@@ -349,7 +379,7 @@ no_inflight() {
 what_is_held() {
 	local disk=$1 dir=/sys/kernel/debug/block/$1 f scsi=/sys/block/$1/device
 
-	for f in "$dir"/hctx*/{busy,dispatch} "$dir"/{requeue_list,sched/dispatch}; do
+	for f in "$dir"/hctx*/{busy,dispatch} "$dir"/{requeue_list,sched/{dispatch,staged}}; do
 		[ ! -e "$f" ] || [ -z "$(cat "$f")" ] || echo "${f#"$dir"/} is not empty"
 	done
 	for f in "$dir"/hctx*/{tags,sched_tags}; do
@@ -388,7 +418,7 @@ trace_start() {
 	IFS=: read -r major minor <"/sys/block/$disk/dev"
 	dev=$((major << 20 | minor))
 	echo 0 >$TRACE/tracing_on
-	echo counter >$TRACE/trace_clock
+	echo "${TRACE_CLOCK:-counter}" >$TRACE/trace_clock
 	echo 8192 >$TRACE/buffer_size_kb
 	echo >$TRACE/trace
 	for event in "$@"; do
@@ -424,4 +454,50 @@ trace_stop() {
 # symbol NAME: as the compiler left it (NAME, NAME.isra.0...)
 symbol() {
 	awk -v s="$1" '$3 == s || index($3, s ".") == 1 { print $3; exit }' /proc/kallsyms
+}
+
+# probe_delayed: an event for each run of a queue that is left to a timer, which
+# hides that nobody else would do it
+probe_delayed() {
+	[ -e $PROBES ] || { skip "no kprobe events"; return; }
+	echo "p:blktest/delayed blk_mq_delay_run_hw_queue ms=\$arg2:u64" >>$PROBES &&
+	echo "p:blktest/delayed_all blk_mq_delay_run_hw_queues ms=\$arg2:u64" >>$PROBES ||
+		skip "no probe for delayed runs"
+}
+
+# probe_staged SCHED: an event when staged requests come into the scheduler
+probe_staged() {
+	local fn
+
+	case $1 in
+	mq-deadline) fn=dd_insert_staged ;;
+	*) fn=$1_insert_staged ;;
+	esac
+	[ -n "$(symbol $fn)" ] || { skip "no insertion lists"; return; }
+	echo "p:blktest/drained $(symbol $fn) from=+0(\$stack):symbol" >>$PROBES ||
+		skip "no probe for staged requests"
+}
+
+# after the trace
+delayed_runs() {
+	grep -E ' delayed(_all)?: ' $TRACE/trace | grep -vc ' ms=0$'
+}
+
+drains() {
+	grep -c ' drained: .*from=elv_insert_staged+' $TRACE/trace
+}
+
+# passed_by: issued requests, and how many of these were not inserted, that is,
+# went past the scheduler
+passed_by() {
+	awk '
+	function sector(	i) {
+		for (i = NF; i; i--)
+			if ($i == "+")
+				return $(i - 1)
+	}
+	/ block_rq_insert: / { inserted[sector()] = 1 }
+	/ block_rq_issue: / { s = sector(); issued++; if (!(s in inserted)) past++ }
+	/ block_rq_complete: / { delete inserted[sector()] }
+	END { printf "issued=%d past=%d\n", issued, past }' $TRACE/trace
 }

@@ -239,9 +239,10 @@ void *run(void *arg)
 
 	if (opt.pin)
 		pin_to(w->nr);
-	if (opt.prio_class >= 0 &&
-	    syscall(SYS_ioprio_set, 1, 0, opt.prio_class << 13 | opt.prio_level))
+	if (opt.prio[w->nr % 2] >= 0 &&
+	    syscall(SYS_ioprio_set, 1, 0, opt.prio[w->nr % 2]))
 		die("ioprio_set");
+	usleep(w->nr * opt.apart_ms * 1000);
 	if (opt.depth == 1)
 		run_sync(w);
 	else

@@ -48,22 +48,28 @@ analyse() {
 	' $TRACE/trace
 }
 
+# at_head DISK KIND SCHED [LOAD-OPTION...]
 at_head() {
-	local disk=$1 r heads overtaken lifo fifo
+	local disk=$1 sched=$3 r heads overtaken lifo fifo
+	shift 3
 
 	[ -d "$NULLB/$disk/requeue_inject" ] || { skip "no fault injection in null_blk"; return; }
 	put "/sys/block/$disk/queue/nr_requests" 256 || return
-	echo 2 >"/sys/block/$disk/queue/nomerges"
-	null_fault "$disk" requeue 20 -1
-	trace_start "$disk" block/block_rq_{insert,issue,requeue} || return
-	load "$disk" -t 1 -d 220 -b 16 -n 3000 -z 256m || return
+	if [ $# -eq 0 ]; then
+		set -- -t 1 -d 220 -b 16 -n 3000
+		echo 2 >"/sys/block/$disk/queue/nomerges"
+	fi
+	null_fault "$disk" requeue "${percent:-20}" -1
+	trace_start "$disk" block/block_rq_{insert,issue,requeue} \
+		${drained:+"$drained"} || return
+	load "$disk" "$@" -z 256m || return
 	trace_end
 	null_fault "$disk" requeue 0 0
 	trace_complete || return
 	r=$(analyse)
 	heads=$(value_of heads "$r") overtaken=$(value_of overtaken "$r")
 	lifo=$(value_of lifo "$r") fifo=$(value_of fifo "$r")
-	note "$3: $r"
+	note "$sched: $r"
 	[ "$heads" -ge 50 ] || { fail "only $heads requeues in front of a backlog"; return; }
 	[ "$overtaken" -le $BOUND ] ||
 		{ fail "$overtaken requests went before a requeued one"; return; }
@@ -72,9 +78,22 @@ at_head() {
 		fail "of several at the head, $lifo newer and $fifo older ones came first"
 }
 
+# Many CPUs insert one by one, and where merges are not expected: they stage
+staging() {
+	local drained=blktest/drained percent=40
+
+	probe_staged "$3" || return
+	at_head "$@" -c -t 4 -d 55 -n 600 || return
+	note "$3: $(drains) times staged requests were inserted"
+	[ "$(drains)" -ge 20 ] || fail "only $(drains) times staged"
+}
+
 start_tests
+FIRST_NAME=$TEST_NAME
 requeues=/dev/null
 TEST_KINDS=null_blk
 TEST_DEVS=
 for_each_device at_head hw_queue_depth=$DEPTH irqmode=2 completion_nsec=1000000
+TEST_NAME="at_head staging"
+for_each_device staging hw_queue_depth=$DEPTH irqmode=2 completion_nsec=1000000
 finish_tests

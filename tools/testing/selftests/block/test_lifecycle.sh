@@ -4,21 +4,6 @@
 
 . "$(dirname "$0")/common.sh"
 
-all_ios() {
-	echo $(($(disk_stat "$1" 1) + $(disk_stat "$1" 5)))
-}
-
-advanced() {
-	[ "$(all_ios "$1")" -gt "$2" ]
-}
-
-# step DISK FILE VALUE: it is taken, and I/O still completes afterwards
-step() {
-	put "$2" "$3" || return
-	wait_until 10 advanced "$1" "$(all_ios "$1")" ||
-		fail "nothing completes after $3 was written to $2"
-}
-
 steps() {
 	local disk=$1 sched=$2 q=/sys/block/$1/queue other
 

@@ -1,0 +1,234 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Requests that need not wait go past the scheduler, and none that it would hold
+# back: a bypassed request is one that is issued without having been inserted.
+
+. "$(dirname "$0")/common.sh"
+
+RT=1:0
+BE=2:4
+HIGH=2:0
+IDLE=3:0
+FIRST=32768	# sectors of two reads
+SECOND=98304
+AGED=300	# ms
+
+# share DISK OPTION...: sets $issued and $past, of 100 reads one by one
+share() {
+	local disk=$1 r
+	shift
+
+	trace_start "$disk" block/block_rq_{insert,issue,complete} || return
+	load "$disk" -c -n 100 "$@" || return
+	trace_end
+	trace_complete || return
+	r=$(passed_by)
+	issued=$(value_of issued "$r") past=$(value_of past "$r")
+	note "$disk: $*: $past of $issued went past the scheduler"
+	[ "$issued" -ge 100 ] || fail "only $issued requests seen"
+}
+
+does() {
+	share "$@" || return
+	[ $((past * 100)) -ge $((issued * 90)) ] ||
+		fail "$*: only $past of $issued went past the scheduler"
+}
+
+# a stream is noticed at its second request, and again on another CPU
+does_not() {
+	share "$@" || return
+	[ "$past" -le 3 ] || fail "$*: $past of $issued went past the scheduler"
+}
+
+which_do() {
+	local disk=$1 sched=$3 queue=/sys/block/$1/queue
+
+	echo 0 >"$queue/rotational"
+	if [ "$sched" = bfq ]; then
+		# a new process would be raised
+		echo 0 >"$queue/iosched/low_latency"
+		does_not "$disk" -P $HIGH || return
+	fi
+	does "$disk" && does_not "$disk" -p seq &&
+		does_not "$disk" -P $RT && does_not "$disk" -P $IDLE || return
+	echo 1 >"$queue/rotational"
+	does_not "$disk"
+}
+
+# ---- two reads, the second while the driver has the first
+
+traced() {
+	grep -q " block_rq_$1: .* $2 + 8 " $TRACE/trace
+}
+
+analyse() {
+	awk -v first=$FIRST -v second=$SECOND '
+	function sector(	i) {
+		for (i = NF; i; i--)
+			if ($i == "+")
+				return $(i - 1)
+	}
+	# "... 12.345678: block_rq_issue: ..."
+	/ block_/ {
+		for (i = 1; $i !~ /^block_/; i++)
+			;
+		at[$i sector()] = $(i - 1) * 1000
+	}
+	END {
+		insert = "block_rq_insert:"; issue = "block_rq_issue:"
+		queue = "block_bio_queue:"; complete = "block_rq_complete:"
+		printf "first=%s second=%s met=%d waited=%d ms=%d\n",
+			((insert first) in at) ? "inserted" : "past",
+			((insert second) in at) ? "inserted" : "past",
+			(at[issue first] <= at[queue second] &&
+			 at[queue second] < at[complete first]),
+			(at[issue second] > at[complete first]),
+			at[issue second] - at[queue second]
+	}' $TRACE/trace
+}
+
+# what debugfs says while the second waits for the first, in $counts
+look() {
+	local dir=/sys/kernel/debug/block/$1/sched
+
+	counts=
+	wait_until 5 traced insert $SECOND || return 0
+	counts="driver $(cat "$dir/owned_by_driver") queued $(cat "$dir/queued")"
+	! traced complete $FIRST || counts=
+}
+
+# two_reads DISK CLASS CLASS: sets $r; again if they did not meet
+two_reads() {
+	local try disk=$1
+
+	for try in 1 2 3; do
+		TRACE_CLOCK=mono trace_start "$disk" \
+			block/block_{bio_queue,rq_insert,rq_issue,rq_complete} || return
+		background "$disk" -t 2 -n 1 -r 100 -p seq -o 16m -z 64m -w 500 -P "$2,$3"
+		wait_until 10 traced issue $FIRST || { fail "class $2 is not issued"; return; }
+		[ "$4" != look ] || look "$disk"
+		wait_until 20 traced complete $SECOND ||
+			{ fail "class $3 after $2 does not complete"; return; }
+		wait_until 20 traced complete $FIRST || { fail "class $2 does not complete"; return; }
+		trace_end
+		background_stop || return
+		r=$(analyse)
+		note "$disk: class $2, then $3: $r${counts:+, $counts}"
+		[ "$(value_of met "$r")" -eq 0 ] || return 0
+	done
+	skip "the machine is too busy: the reads did not meet"
+}
+
+# expect DISK CLASS CLASS "first=... second=... waited=..."
+expect() {
+	local word disk=$1
+
+	counts=
+	two_reads "$disk" "$2" "$3" "$5" || return
+	for word in $4; do
+		[ "$(value_of "${word%=*}" "$r")" = "${word#*=}" ] ||
+			{ fail "class $2, then $3: not $word but $r"; return; }
+	done
+}
+
+# held for AGED ms, and then no longer; jiffies may be late on an emulated CPU
+aged() {
+	expect "$1" "$2" "$3" "second=inserted waited=0" || return
+	[ "$(value_of ms "$r")" -ge $((AGED / 2)) ] ||
+		fail "class $3 passed $2 after $(value_of ms "$r") ms"
+}
+
+classes() {
+	local disk=$1
+
+	echo 0 >"/sys/block/$disk/queue/rotational"
+	expect "$disk" $BE $BE "first=past second=past waited=0" &&
+	expect "$disk" $BE $RT "first=past second=inserted waited=0" &&
+	expect "$disk" $RT $BE "first=inserted second=inserted waited=1" &&
+	expect "$disk" $BE $IDLE "first=past second=inserted waited=1" look || return
+	[ "${counts:-driver 0 1 0 queued 0 1 1}" = "driver 0 1 0 queued 0 1 1" ] ||
+		{ fail "one of class 2 in the driver, one of class 3 waits, but $counts"; return; }
+	put "/sys/block/$disk/queue/iosched/prio_aging_expire" $AGED &&
+	aged "$disk" $RT $BE && aged "$disk" $BE $IDLE
+}
+
+# ---- the driver gives them back
+
+# requests that came back without having been inserted
+came_back() {
+	awk '
+	function sector(	i) {
+		for (i = NF; i; i--)
+			if ($i == "+")
+				return $(i - 1)
+	}
+	/ block_rq_insert: / { inserted[sector()] = 1 }
+	/ block_rq_requeue: / { s = sector(); if (!(s in inserted)) back++ }
+	/ block_rq_complete: / { delete inserted[sector()] }
+	END { print back + 0 }' $TRACE/trace
+}
+
+# alone, where nobody else comes by, then several
+refused() {
+	local disk=$1 back
+
+	trace_start "$disk" block/block_rq_{insert,requeue,complete} || return
+	load "$disk" -n 100 -s 30 -l 3000 && load "$disk" -c -t 3 -n 100 -r 50 -l 3000 || return
+	trace_end
+	trace_complete || return
+	back=$(came_back)
+	note "$disk: $back came back that had gone past the scheduler"
+	[ "$back" -ge 3 ] || fail "only $back requests came back"
+}
+
+# sdebug_refused DISK OPTS EVERY_NTH [verify]
+sdebug_refused() {
+	echo "$2" >$SDEBUG/opts
+	echo "$3" >$SDEBUG/every_nth
+	refused "$1" && { [ "$#" -eq 3 ] || data_is_kept "$1" --size=512k --iodepth=2; } ||
+		{ fail "opts $2: $reason"; return; }
+	sdebug_reset
+}
+
+refuse() {
+	local disk=$1 queue=/sys/block/$1/queue depth=/sys/block/$1/device/queue_depth
+	local status
+
+	echo 0 >"$queue/rotational"
+	[ "$3" != bfq ] || echo 0 >"$queue/iosched/low_latency"
+	case $2 in
+	null_blk)
+		null_fault "$disk" requeue 20 -1 ||
+			{ skip "no fault injection in null_blk"; return; }
+		refused "$disk" && data_is_kept "$disk" --size=512k --iodepth=2 || return
+		null_fault "$disk" requeue 0 0 ;;
+	scsi_debug)
+		# the host is busy; and fewer commands for the disk than the host takes
+		sdebug_refused "$disk" 0x8000 7 && put "$depth" 2 &&
+			sdebug_refused "$disk" 0x8000 5 verify
+		status=$?
+		[ $status -ne 0 ] || put "$depth" $SDEBUG_QUEUE
+		return $status ;;
+	esac
+}
+
+need_program fio
+start_tests
+FIRST_NAME=$TEST_NAME
+scheds=$TEST_SCHEDS
+kinds=" $TEST_KINDS "
+TEST_DEVS=
+TEST_KINDS=null_blk
+for_each_device which_do hw_queue_depth=32 irqmode=2 completion_nsec=100000
+TEST_NAME="bypass classes"
+case " $scheds " in *" mq-deadline "*)
+	TEST_SCHEDS=mq-deadline
+	for_each_device classes hw_queue_depth=32 irqmode=2 completion_nsec=1500000000 ;;
+esac
+TEST_NAME="bypass refused"
+TEST_SCHEDS=$scheds
+[ "${kinds/ scsi_debug /}" = "$kinds" ] || TEST_KINDS="null_blk scsi_debug"
+requeues=/dev/null
+SDEBUG_QUEUE=4
+for_each_device refuse hw_queue_depth=8 memory_backed=1
+finish_tests

@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Requests that come while another CPU has the elevator lock are staged: none is
+# left behind or needs a timer, each CPU's come into the scheduler in the order in
+# which they came, and debugfs shows what is staged.
+
+. "$(dirname "$0")/common.sh"
+
+LIMIT=3000	# ms
+THREADS=4
+SIZE=64		# MiB
+ENOUGH=20
+
+# Requests of a CPU (each has its part of the disk) that were inserted, or
+# issued, after one that got its request later.
+order() {
+	awk -v part=$((SIZE * 2048 / THREADS)) '
+	function sector(	i) {
+		for (i = NF; i; i--)
+			if ($i == "+")
+				return $(i - 1)
+	}
+	function late(last, s,	cpu) {
+		cpu = int(s / part)
+		if (seq[s] < last[cpu])
+			return 1
+		last[cpu] = seq[s]
+		return 0
+	}
+	/ block_getrq: / { seq[sector()] = ++nr }
+	/ block_rq_insert: / { inserted++; insert_late += late(last_insert, sector()) }
+	/ block_rq_issue: / { issue_late += late(last_issue, sector()) }
+	END { printf "inserted=%d insert_late=%d issue_late=%d\n", inserted,
+		insert_late, issue_late }' $TRACE/trace
+}
+
+# debugfs is read until background_stop
+read_debugfs() {
+	local dir=/sys/kernel/debug/block/$1
+
+	(
+		trap 'exit 0' TERM
+		while :; do
+			cat "$dir"/sched/* "$dir"/hctx0/{busy,dispatch,tags} >/dev/null
+			sleep 0.02
+		done
+	) 2>>"$BLK_TMP" &
+	bg+=($!)
+}
+
+stage() {
+	local disk=$1 sched=$3 io=/sys/block/$1/queue/iosched r staged late delayed
+
+	[ -e $PROBES ] || { skip "no kprobe events"; return; }
+	put "/sys/block/$disk/queue/nr_requests" 128 || return
+	echo 0 >"/sys/block/$disk/queue/rotational"
+	if [ "$sched" = bfq ]; then
+		# it runs the queue later for those that it idles for
+		put "$io/slice_idle" 0 && put "$io/low_latency" 0 || return
+	else
+		# first come, first served
+		put "$io/write_expire" 0 && put "$io/fifo_batch" 1 || return
+	fi
+	probe_staged "$sched" && probe_delayed || return
+	trace_start "$disk" block/block_{getrq,rq_insert,rq_issue} \
+		blktest/{drained,delayed,delayed_all} || return
+	read_debugfs "$disk"
+	load "$disk" -c -t $THREADS -d 16 -n 800 -r 0 -z ${SIZE}m -l $LIMIT &&
+		background_stop || return
+	trace_end
+	trace_complete || return
+	r=$(order) staged=$(drains) delayed=$(delayed_runs)
+	note "$disk: $out"
+	note "$disk: $staged times staged requests were inserted; $r; $delayed delayed runs"
+	[ "$staged" -ge $ENOUGH ] || { fail "only $staged times staged"; return; }
+	[ "$(value_of inserted "$r")" -ge 500 ] || { fail "only $r"; return; }
+	late=$(value_of insert_late "$r")
+	[ "$late" -eq 0 ] || { fail "$late were inserted after a later one of their CPU"; return; }
+	late=$(value_of issue_late "$r")
+	[ "$sched" = bfq ] || [ "$late" -eq 0 ] ||
+		{ fail "$late were issued after a later one of their CPU"; return; }
+	[ "$delayed" -eq 0 ] || fail "$delayed runs of the queue were left to a timer"
+}
+
+start_tests
+TEST_KINDS=null_blk
+TEST_DEVS=
+for_each_device stage hw_queue_depth=4 irqmode=2 completion_nsec=100000
+finish_tests

@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Two CPUs with one I/O each meet again and again, and none of these I/Os needs a
+# timer to run the queue once more: whoever has to be told is told.
+#
+# On a disk that does not rotate they go past the scheduler, unless they meet, and
+# on one that does all go through it. Those of the real-time class do so
+# everywhere, and are staged where they find another CPU at it.
+
+. "$(dirname "$0")/common.sh"
+
+LIMIT=1000	# ms
+
+meet() {
+	local disk=$1 delayed staged
+	shift
+
+	trace_start "$disk" blktest/{delayed,delayed_all,drained} || return
+	load "$disk" -c -B -l $LIMIT "$@" || return
+	trace_end
+	delayed=$(delayed_runs) staged=$(drains)
+	note "$disk: $*: $out, $staged times staged, $delayed delayed runs"
+	[ "$(value_of ios "$out")" -ge 20 ] || { fail "only $out"; return; }
+	[ "$delayed" -eq 0 ] || fail "$*: $delayed runs of the queue were left to a timer"
+}
+
+wakeup() {
+	local disk=$1 io=/sys/block/$1/queue/iosched rotational
+
+	# bfq runs the queue later for those that it idles for
+	if [ "$3" = bfq ]; then
+		put "$io/slice_idle" 0 && put "$io/low_latency" 0 || return
+	fi
+	probe_delayed && probe_staged "$3" || return
+	for rotational in 0 1; do
+		echo $rotational >"/sys/block/$disk/queue/rotational"
+		meet "$disk" -t 2 -s 1 && meet "$disk" -t 2 -s 2 -d 3 -b 3 -r 50 || return
+	done
+	echo 0 >"/sys/block/$disk/queue/rotational"
+	meet "$disk" -t 2 -s 4 -d 3 -b 3 -P 1:0 || return
+	[ "$(drains)" -gt 0 ] || fail "none was staged"
+}
+
+start_tests
+TEST_KINDS=null_blk
+TEST_DEVS=
+for_each_device wakeup irqmode=0
+finish_tests
