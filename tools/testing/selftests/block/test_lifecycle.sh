@@ -4,18 +4,25 @@
 
 . "$(dirname "$0")/common.sh"
 
+# a step takes seconds here: null_blk goes through all, others through some
 steps() {
-	local disk=$1 sched=$2 q=/sys/block/$1/queue other
+	local disk=$1 kind=$2 sched=$3 q=/sys/block/$1/queue other
+	local scheds="none" depths="4 64" sizes="64 128"
 
-	for other in none mq-deadline bfq; do
+	if [ "$kind" = null_blk ]; then
+		scheds="none mq-deadline bfq"
+		depths="4 256 16 64"
+		sizes="64 128 64 128"
+	fi
+	for other in $scheds; do
 		step "$disk" "$q/scheduler" $other || return
 		step "$disk" "$q/scheduler" "$sched" || return
 	done
-	for other in 4 256 16 64; do
+	for other in $depths; do
 		step "$disk" "$q/nr_requests" $other || return
 	done
 	# each of these freezes the queue
-	for other in 64 128 64 128; do
+	for other in $sizes; do
 		step "$disk" "$q/max_sectors_kb" $other || return
 	done
 }
@@ -35,11 +42,12 @@ null_queues() {
 
 # CPUs come and go, only where that was asked for
 cpus() {
-	local disk=$1 cpu
+	local disk=$1 kind=$2 cpu
 
 	[ -n "$TEST_HOTPLUG" ] || return 0
 	for cpu in /sys/devices/system/cpu/cpu[1-3]/online; do
 		[ -e "$cpu" ] || continue
+		[ "$kind" = null_blk ] || [[ $cpu = */cpu1/* ]] || continue
 		step "$disk" "$cpu" 0 && step "$disk" "$cpu" 1 || return
 	done
 }
@@ -55,11 +63,11 @@ removal() {
 }
 
 lifecycle() {
-	local disk=$1 sched=$3
+	local disk=$1 kind=$2 sched=$3
 
 	busy "$disk"
-	steps "$disk" "$sched" && cpus "$disk" || return
-	[ "$2" = null_blk ] || return 0
+	steps "$disk" "$kind" "$sched" && cpus "$disk" "$kind" || return
+	[ "$kind" = null_blk ] || return 0
 	null_queues "$disk" && background_stop || return
 	busy "$disk" -n 100000 -e
 	sleep 0.5
