@@ -487,17 +487,24 @@ drains() {
 	grep -c ' drained: .*from=elv_insert_staged+' $TRACE/trace
 }
 
-# passed_by: issued requests, and how many of these were not inserted, that is,
-# went past the scheduler
-passed_by() {
-	awk '
+# trace_awk [-v NAME=VALUE]... PROGRAM: over the trace; sector() is an event's
+trace_awk() {
+	awk "${@:1:$#-1}" '
 	function sector(	i) {
 		for (i = NF; i; i--)
 			if ($i == "+")
 				return $(i - 1)
 	}
+	'"${!#}" $TRACE/trace
+}
+
+# passed_by: issued requests, and how many of these were not inserted, that is,
+# went past the scheduler; and those that the driver gave back of such
+passed_by() {
+	trace_awk '
 	/ block_rq_insert: / { inserted[sector()] = 1 }
 	/ block_rq_issue: / { s = sector(); issued++; if (!(s in inserted)) past++ }
+	/ block_rq_requeue: / { s = sector(); if (!(s in inserted)) back++ }
 	/ block_rq_complete: / { delete inserted[sector()] }
-	END { printf "issued=%d past=%d\n", issued, past }' $TRACE/trace
+	END { printf "issued=%d past=%d back=%d\n", issued, past, back }'
 }

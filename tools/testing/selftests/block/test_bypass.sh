@@ -62,12 +62,7 @@ traced() {
 }
 
 analyse() {
-	awk -v first=$FIRST -v second=$SECOND '
-	function sector(	i) {
-		for (i = NF; i; i--)
-			if ($i == "+")
-				return $(i - 1)
-	}
+	trace_awk -v first=$FIRST -v second=$SECOND '
 	# "... 12.345678: block_rq_issue: ..."
 	/ block_/ {
 		for (i = 1; $i !~ /^block_/; i++)
@@ -84,7 +79,7 @@ analyse() {
 			 at[queue second] < at[complete first]),
 			(at[issue second] > at[complete first]),
 			at[issue second] - at[queue second]
-	}' $TRACE/trace
+	}'
 }
 
 # what debugfs says while the second waits for the first, in $counts
@@ -154,20 +149,6 @@ classes() {
 
 # ---- the driver gives them back
 
-# requests that came back without having been inserted
-came_back() {
-	awk '
-	function sector(	i) {
-		for (i = NF; i; i--)
-			if ($i == "+")
-				return $(i - 1)
-	}
-	/ block_rq_insert: / { inserted[sector()] = 1 }
-	/ block_rq_requeue: / { s = sector(); if (!(s in inserted)) back++ }
-	/ block_rq_complete: / { delete inserted[sector()] }
-	END { print back + 0 }' $TRACE/trace
-}
-
 # alone, where nobody else comes by, then several
 refused() {
 	local disk=$1 back
@@ -176,7 +157,7 @@ refused() {
 	load "$disk" -n 100 -s 30 -l 3000 && load "$disk" -c -t 3 -n 100 -r 50 -l 3000 || return
 	trace_end
 	trace_complete || return
-	back=$(came_back)
+	back=$(value_of back "$(passed_by)")
 	note "$disk: $back came back that had gone past the scheduler"
 	[ "$back" -ge 3 ] || fail "only $back requests came back"
 }

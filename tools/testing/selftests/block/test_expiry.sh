@@ -15,12 +15,7 @@ BEYOND=65536	# sectors
 
 # For each read: how many of the streams were issued after it had expired
 analyse() {
-	awk -v expire=$EXPIRE -v beyond=$BEYOND '
-	function sector(	i) {
-		for (i = NF; i; i--)
-			if ($i == "+")
-				return $(i - 1)
-	}
+	trace_awk -v expire=$EXPIRE -v beyond=$BEYOND '
 	function now(	i) {
 		for (i = 1; i < NF; i++)
 			if ($i ~ /^[0-9]+\.[0-9]+:$/)
@@ -48,7 +43,7 @@ analyse() {
 	END {
 		if (waiting) judge()
 		printf "seen=%d late=%d worst=%d\n", seen, late, worst
-	}' $TRACE/trace
+	}'
 }
 
 expiry() {

@@ -7,12 +7,7 @@
 
 # The reads of the real-time class are those beyond 32 MiB (sector 65536)
 analyse() {
-	awk -v enough="$1" '
-	function sector(	i) {
-		for (i = NF; i; i--)
-			if ($i == "+")
-				return $(i - 1)
-	}
+	trace_awk -v enough="$1" '
 	/ block_rq_insert: / {
 		s = sector()
 		if (s < 65536)
@@ -31,7 +26,7 @@ analyse() {
 			delete since[s]
 		}
 	}
-	END { printf "seen=%d worst=%d\n", seen, worst }' $TRACE/trace
+	END { printf "seen=%d worst=%d\n", seen, worst }'
 }
 
 # late_reads DISK CLASS-OF-THE-BACKLOG
@@ -42,7 +37,9 @@ late_reads() {
 	bound=$((depth * $(ls -d "/sys/block/$disk"/mq/* | wc -l) + 32))
 	[ $bound -le 120 ] || { skip "the device takes $((bound - 32)) at once"; return; }
 	trace_start "$disk" block/block_rq_{insert,issue} || return
-	background "$disk" -d 500 -b 16 -r 0 -z 32m -P "$2"
+	# bfq may hold the backlog back for as long as the reader exists, which on a
+	# slow machine can be longer than the 5 s that I/O may stand still
+	background "$disk" -d 500 -b 16 -r 0 -z 32m -l 10000 -P "$2"
 	sleep 0.5
 	load "$disk" -d 1 -n 50 -u 10000 -o 32m -z 32m -P 1:0 && background_stop || return
 	trace_end

@@ -14,12 +14,7 @@ ENOUGH=20
 # Requests of a CPU (each has its part of the disk) that were inserted, or
 # issued, after one that got its request later.
 order() {
-	awk -v part=$((SIZE * 2048 / THREADS)) '
-	function sector(	i) {
-		for (i = NF; i; i--)
-			if ($i == "+")
-				return $(i - 1)
-	}
+	trace_awk -v part=$((SIZE * 2048 / THREADS)) '
 	function late(last, s,	cpu) {
 		cpu = int(s / part)
 		if (seq[s] < last[cpu])
@@ -31,7 +26,7 @@ order() {
 	/ block_rq_insert: / { inserted++; insert_late += late(last_insert, sector()) }
 	/ block_rq_issue: / { issue_late += late(last_issue, sector()) }
 	END { printf "inserted=%d insert_late=%d issue_late=%d\n", inserted,
-		insert_late, issue_late }' $TRACE/trace
+		insert_late, issue_late }'
 }
 
 # debugfs is read until background_stop
@@ -51,7 +46,6 @@ read_debugfs() {
 stage() {
 	local disk=$1 sched=$3 io=/sys/block/$1/queue/iosched r staged late delayed
 
-	[ -e $PROBES ] || { skip "no kprobe events"; return; }
 	put "/sys/block/$disk/queue/nr_requests" 128 || return
 	echo 0 >"/sys/block/$disk/queue/rotational"
 	if [ "$sched" = bfq ]; then
@@ -61,7 +55,7 @@ stage() {
 		# first come, first served
 		put "$io/write_expire" 0 && put "$io/fifo_batch" 1 || return
 	fi
-	probe_staged "$sched" && probe_delayed || return
+	probe_delayed && probe_staged "$sched" || return
 	trace_start "$disk" block/block_{getrq,rq_insert,rq_issue} \
 		blktest/{drained,delayed,delayed_all} || return
 	read_debugfs "$disk"
