@@ -27,7 +27,8 @@
 #define MAX_THREADS	256
 
 struct options opt = {
-	.threads = 1, .depth = 1, .batch = 1, .reads = 100, .block = 4096,
+	.threads = 1, .depth = 1, .batch = 1, .reads = 100, .block = 4096, .small_block = 4096,
+	.streams = 1,
 	.prio = { -1, -1 }, .size = 64 << 20,
 };
 
@@ -122,6 +123,15 @@ static enum pattern pattern_arg(const char *arg)
 	return 0;
 }
 
+/* one size, or two in turns, the smaller one first */
+static void block_arg(const char *arg)
+{
+	const char *comma = strchr(arg, ',');
+
+	opt.small_block = size_arg(arg);
+	opt.block = comma ? size_arg(comma + 1) : opt.small_block;
+}
+
 /* class:level, or two of them */
 static void prio_arg(const char *arg)
 {
@@ -139,7 +149,7 @@ static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "t:d:b:n:s:r:k:p:o:z:P:u:l:w:x:cyBe")) != -1) {
+	while ((c = getopt(argc, argv, "t:d:b:n:s:r:k:p:i:o:z:P:u:l:w:x:cyBe")) != -1) {
 		switch (c) {
 		case 't': opt.threads = atoi(optarg); break;
 		case 'd': opt.depth = atoi(optarg); break;
@@ -147,8 +157,9 @@ static void parse(int argc, char **argv)
 		case 'n': opt.ios = atol(optarg); break;
 		case 's': opt.secs = atof(optarg); break;
 		case 'r': opt.reads = atoi(optarg); break;
-		case 'k': opt.block = size_arg(optarg); break;
+		case 'k': block_arg(optarg); break;
 		case 'p': opt.pattern = pattern_arg(optarg); break;
+		case 'i': opt.streams = atoi(optarg); break;
 		case 'o': opt.offset = size_arg(optarg); break;
 		case 'z': opt.size = size_arg(optarg); break;
 		case 'P': prio_arg(optarg); break;
@@ -167,9 +178,10 @@ static void parse(int argc, char **argv)
 	errno = EINVAL;
 	if (!opt.file || !(opt.ios || opt.secs) || !opt.depth || !opt.batch ||
 	    !opt.threads || opt.depth > MAX_DEPTH || opt.threads > MAX_THREADS ||
-	    opt.size / opt.block / opt.threads == 0)
+	    !opt.streams || opt.size / opt.block / opt.threads / opt.streams == 0)
 		die("usage: blkload -n IOS|-s SECONDS [-t threads] [-d depth] [-b batch]"
-		    " [-r %reads] [-k block] [-p random|seq|reverse|alternate]"
+		    " [-r %reads] [-k [smaller,]block] [-p random|seq|reverse|alternate]"
+		    " [-i interleaved_streams]"
 		    " [-o offset] [-z size] [-P class:level[,class:level]] [-u pause_us]"
 		    " [-l limit_ms] [-w ms_between_starts] [-x fsync|sg|nvme|read:FILE] [-c] [-B] [-y] [-e] DEVICE");
 }

@@ -17,6 +17,8 @@ struct options {
 	enum pattern pattern;
 	const char *command;		/* -x: not reads and writes but this */
 	unsigned int threads, depth, batch, reads, block;
+	unsigned int small_block;	/* every other I/O, with -d above 1 */
+	unsigned int streams;		/* of a SEQUENTIAL thread, in turns */
 	unsigned long ios, pause_us, limit_ms, apart_ms;
 	double secs;
 	uint64_t offset, size;

@@ -24,6 +24,7 @@ nr=0
 failed=0
 passed=0
 null_made=()
+md_made=()
 bg=()
 reason=
 
@@ -99,6 +100,7 @@ finish_tests() {
 cleanup() {
 	background_stop
 	trace_stop
+	md_remove_all
 	null_remove_all
 	rm -f "$BLK_TMP"
 }
@@ -161,6 +163,36 @@ null_remove_all() {
 		rmdir "$NULLB/$name"
 	done
 	null_made=()
+}
+
+# md_make NAME CHUNK_KIB MEMBER...: a raid0 without metadata, md_NAME
+md_make() {
+	local name=$1 chunk=$2 md=/sys/block/md_$1/md slot=0 member
+	shift 2
+
+	[ -d /sys/module/md_mod ] || { skip "no md"; return; }
+	# one that was cleared may stay
+	[ -d "/sys/block/md_$name" ] ||
+		put /sys/module/md_mod/parameters/new_array "md_$name" || return
+	md_made+=("$name")
+	put $md/metadata_version none && put $md/level raid0 &&
+		put $md/raid_disks $# && put $md/chunk_size $((chunk * 1024)) || return
+	for member in "$@"; do
+		put $md/new_dev "$(cat "/sys/block/$member/dev")" &&
+			put "$md/dev-$member/slot" $((slot++)) &&
+			put "$md/dev-$member/size" $(($(cat "/sys/block/$member/size") / 2)) || return
+	done
+	put $md/array_state active || return
+	wait_until 10 test -b "/dev/md_$name" || fail "/dev/md_$name did not appear"
+}
+
+md_remove_all() {
+	local name
+
+	for name in "${md_made[@]}"; do
+		wait_until 10 put "/sys/block/md_$name/md/array_state" clear
+	done
+	md_made=()
 }
 
 # null_fault NAME requeue|timeout PERCENT TIMES
@@ -422,7 +454,7 @@ trace_start() {
 	echo 8192 >$TRACE/buffer_size_kb
 	echo >$TRACE/trace
 	for event in "$@"; do
-		if [ "${event%%/*}" = block ]; then
+		if grep -q 'dev_t dev;' $TRACE/events/"$event"/format 2>/dev/null; then
 			put $TRACE/events/"$event"/filter "dev == $dev" || return
 		fi
 		put $TRACE/events/"$event"/enable 1 || return

@@ -56,7 +56,8 @@ static uint64_t next_pos(struct worker *w)
 		n = first + ((n * 2654435761ULL + w->nr * 12345) & (pow2 - 1));
 		break;
 	case SEQUENTIAL:
-		n = first + n % blocks;
+		n = first + n % opt.streams * (blocks / opt.streams) +
+			n / opt.streams % (blocks / opt.streams);
 		break;
 	case REVERSE:
 		n = first + blocks - 1 - n % blocks;
@@ -130,16 +131,17 @@ static void run_sync(struct worker *w)
 
 static void prep(struct worker *w, struct iocb *cb, uint64_t *t, void *buf)
 {
-	bool read = rnd(w) % 100 < opt.reads;
+	bool read = rnd(w) % 100 < opt.reads, odd;
 
 	*t = now_us();
 	if (!w->since)
 		w->since = *t;
+	odd = w->next % 2;
 	*cb = (struct iocb) {
 		.aio_fildes = w->fd,
 		.aio_lio_opcode = read ? IOCB_CMD_PREAD : IOCB_CMD_PWRITE,
 		.aio_buf = (uintptr_t)buf,
-		.aio_nbytes = opt.block,
+		.aio_nbytes = odd ? opt.block : opt.small_block,
 		.aio_offset = next_pos(w),
 		.aio_data = (uintptr_t)t,
 	};
@@ -164,7 +166,8 @@ static unsigned int reap(struct worker *w, aio_context_t ctx, unsigned int min,
 	for (i = 0; i < nr; i++) {
 		uint64_t *t = (uint64_t *)(uintptr_t)ev[i].data;
 
-		account(w, now_us() - *t, ev[i].res != opt.block);
+		account(w, now_us() - *t, (uint64_t)ev[i].res !=
+			((struct iocb *)(uintptr_t)ev[i].obj)->aio_nbytes);
 		unused[nr_unused++] = t - started;
 	}
 	if (nr_unused == opt.depth)
