@@ -370,6 +370,16 @@ disk_stat() {
 	awk -v f="$2" '{ print $f }' "/sys/block/$1/stat"
 }
 
+# merged_since DISK: sets $percent to the share of its writes, since the last call,
+# that were merged
+merged_since() {
+	local ios merged
+
+	ios=$(disk_stat "$1" 5) merged=$(disk_stat "$1" 6)
+	percent=$((100 * (merged - merged_before) / (ios - ios_before + merged - merged_before + 1)))
+	ios_before=$ios merged_before=$merged
+}
+
 all_ios() {
 	echo $(($(disk_stat "$1" 1) + $(disk_stat "$1" 5)))
 }

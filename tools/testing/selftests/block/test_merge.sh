@@ -8,23 +8,14 @@
 
 . "$(dirname "$0")/common.sh"
 
-# share DISK: merged of all writes, in percent, since the last call
-share() {
-	local ios merged
-
-	ios=$(disk_stat "$1" 5) merged=$(disk_stat "$1" 6)
-	percent=$((100 * (merged - merged_before) / (ios - ios_before + merged - merged_before + 1)))
-	ios_before=$ios merged_before=$merged
-}
-
 # merges DISK BOUND NAME OPTION...
 merges() {
 	local disk=$1 bound=$2 name=$3
 	shift 3
 
-	share "$disk"
+	merged_since "$disk"
 	load "$disk" -r 0 "$@" || return
-	share "$disk"
+	merged_since "$disk"
 	note "$disk: $name: $percent % merged (bound $bound %)"
 	[ $percent -ge "$bound" ] || fail "$name: only $percent % of the writes merged, bound $bound %"
 }

@@ -6,15 +6,6 @@
 
 . "$(dirname "$0")/common.sh"
 
-# merged_since DISK: merged of all writes, in percent, since the last call
-merged_since() {
-	local ios merged
-
-	ios=$(disk_stat "$1" 5) merged=$(disk_stat "$1" 6)
-	percent=$((100 * (merged - merged_before) / (ios - ios_before + merged - merged_before + 1)))
-	ios_before=$ios merged_before=$merged
-}
-
 # merged DISK MEMBER LOW HIGH OPTION...: share of the writes at the member
 merged() {
 	local disk=$1 member=$2 low=$3 high=$4
