@@ -14,7 +14,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup base qemu tree refresh am kernels boot scaletest manycore \
-	bench slowdisk report compare check clean
+	bench slowdisk plugtest report compare check clean
 
 help: ## This list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -60,6 +60,9 @@ bench: ## fio by the wall clock in guests (LOCKSTAT=1), or on DEVICE=/dev/X
 
 slowdisk: ## Merging and order on slow disks, by the wall clock
 	@tools/bench/slowdisk
+
+plugtest: ## Merging in plugs: raid arrays, buffered writes, doorbells
+	@tools/bench/plugtest
 
 report: ## Tables, picture and README from the newest results
 	@tools/report/report

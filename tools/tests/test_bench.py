@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0
 """The benchmark programs without a guest: parsing, safety, arguments."""
+import contextlib
+import io
 import json
+import os
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 TOOLS = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(TOOLS / "lib"))
+sys.path[:0] = [str(TOOLS / "lib"), str(TOOLS / "tests")]
 from blkscale import blockdev, cells, fio, inuse, lockstat  # noqa: E402
+from test_check import program  # noqa: E402
 
 RUN, SLOWDISK = TOOLS / "bench/run", TOOLS / "bench/slowdisk"
+PLUGTEST = TOOLS / "bench/plugtest"
 COMPARE, REPORT = TOOLS / "report/compare", TOOLS / "report/report"
 
 LOCK_STAT = """\
@@ -162,6 +169,82 @@ class Disk:
         return inuse.why_not(name, self.sys, self.proc)
 
 
+class Arrays(unittest.TestCase):
+    """What is written for an array, in a made-up /sys."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.sys = Path(folder.name)
+        (self.sys / "module/md_mod/parameters").mkdir(parents=True)
+        (self.sys / "module/md_mod/parameters/new_array").touch()
+        for number, sectors in enumerate((2048, 4096)):
+            disk = self.sys / f"block/d{number}"
+            disk.mkdir(parents=True)
+            (disk / "dev").write_text(f"8:{number}\n")
+            (disk / "size").write_text(f"{sectors}\n")
+            (self.sys / f"block/md_x/md/dev-d{number}").mkdir(parents=True)
+
+    def make(self, *shape):
+        with mock.patch.object(blockdev, "SYS", self.sys), \
+                mock.patch.object(blockdev, "wait_for", str):
+            return blockdev.md("x", *shape)
+
+    def attributes(self):
+        folder = self.sys / "block/md_x/md"
+        return {str(path.relative_to(folder)): path.read_text().strip()
+                for path in folder.rglob("*") if path.is_file()}
+
+    def test_raid0(self):
+        node = self.make("raid0", ["/dev/d0", "/dev/d1"], 64)
+        self.assertEqual(node, "/dev/md_x")
+        found = self.attributes()
+        self.assertLessEqual({"level": "raid0", "raid_disks": "2",
+                              "chunk_size": "65536", "dev-d1/slot": "1",
+                              "array_state": "active"}.items(), found.items())
+        self.assertNotIn("resync_start", found)
+
+    def test_raid1_is_as_large_as_the_smallest_and_in_sync(self):
+        self.make("raid1", ["/dev/d0", "/dev/d1"])
+        found = self.attributes()
+        self.assertLessEqual({"component_size": "1024", "dev-d1/size": "1024",
+                              "resync_start": "none"}.items(), found.items())
+        self.assertNotIn("chunk_size", found)
+
+    def test_dm_stripe_of_whole_chunks(self):
+        table = blockdev.stripe_table([1023, 2048], ["/dev/a", "/dev/b"], 4)
+        start, sectors, _, following, kind = struct.unpack_from("2QiI16s", table)
+        self.assertEqual((start, sectors, kind.strip(b"\0")),
+                         (0, 2 * 2040, b"striped"))
+        self.assertEqual((following, len(table) % 8), (len(table), 0))
+        self.assertEqual(table[40:].strip(b"\0"), b"2 8 /dev/a 0 /dev/b 0")
+
+    def test_kernel_without_md(self):
+        (self.sys / "module/md_mod/parameters/new_array").unlink()
+        with contextlib.redirect_stderr(io.StringIO()) as said, \
+                self.assertRaises(SystemExit):
+            self.make("raid0", ["/dev/d0"], 4)
+        self.assertIn("CONFIG_BLK_DEV_MD", said.getvalue())
+
+
+class Doorbells(unittest.TestCase):
+    trace = ("pci_nvme_mmio_doorbell_sq sqid 0 new_tail 3\n"
+             "pci_nvme_mmio_doorbell_sq sqid 1 new_tail 1\n"
+             "pci_nvme_mmio_doorbell_cq cqid 1 new_head 1\n"
+             "pci_nvme_mmio_doorbell_sq sqid 2 new_tail 8\n")
+
+    def test_of_io_queues_since_a_place(self):
+        guest = program("tools/bench/plugtest-guest")
+        with tempfile.TemporaryDirectory() as folder, \
+                mock.patch.dict(os.environ, OUT=folder):
+            Path(folder, "qemu.trace").write_text(self.trace)
+            count, place = guest.rings()
+            self.assertEqual((count, place), (2, len(self.trace)))
+            with open(Path(folder, "qemu.trace"), "a") as more:
+                more.write(self.trace)
+            self.assertEqual(guest.rings(place)[0], 2)
+
+
 class InUse(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -247,6 +330,11 @@ class Arguments(unittest.TestCase):
     def test_slowdisk(self):
         self.assertIn("at least 1", self.refused(SLOWDISK, "--seconds", "-1"))
         self.assertIn("not known", self.refused(SLOWDISK, "--kernels", ","))
+
+    def test_plugtest(self):
+        self.assertIn("at least 1", self.refused(PLUGTEST, "--boots", "0"))
+        self.assertIn("not known", self.refused(PLUGTEST, "--parts", "scsi"))
+        self.assertIn("not known", self.refused(PLUGTEST, "--kernels", "mine"))
 
     def test_device_that_is_none(self):
         for device in ("/dev/no-such-disk", "/dev/null"):

@@ -138,6 +138,21 @@ class BootTest(unittest.TestCase):
         self.assertIn("tcg,thread=multi", self.words())
         self.assertEqual(self.words()[-2:], ["-plugin", "x.so,mem=1"])
 
+    def test_a_guest_that_never_begins_its_job_boots_once_more(self):
+        with mock.patch.object(boot, "START", 1), \
+                mock.patch.object(boot, "note") as note:
+            result = self.boot("[ -e $OUT/again ] && { " + GOOD +
+                               "; exit; }; >$OUT/again; sleep 60")
+            self.assertTrue(result.ok)
+            note.assert_called_once()
+            result = self.boot("sleep 60")
+        self.assertIn("did not begin its job within 1s", result.trouble)
+
+    def test_trace(self):
+        self.boot(GOOD, trace="pci_nvme_mmio_doorbell_sq")
+        self.assertEqual(self.words()[-2:], ["-trace",
+                         f"pci_nvme_mmio_doorbell_sq,file={self.out}/qemu.trace"])
+
     def test_missing_kernel(self):
         said, _ = error_of(boot.run, kernel=self.out.parent, job="true")
         self.assertRegex(said, "^error: no kernel at .*; build it: .*\n$")

@@ -92,6 +92,53 @@ class Verdicts(unittest.TestCase):
             self.assertIn(word, line)
 
 
+def plugged(kernel, workload, values, sched="none", device="raid1 of 2",
+            **more):
+    return rec(sched, kernel, 2, values, "plugtest", workload, device, **more)
+
+
+class Plugs(unittest.TestCase):
+    def test_writes_at_a_member(self):
+        base, patched = ({"iops": 100, "merged": share, "kib": kib}
+                         for share, kib in ((.469, 7.53), (.938, 64)))
+        (table,) = report.plug([plugged("base", "2 streams", base),
+                                plugged("patched", "2 streams", patched)])
+        self.assertEqual(table.rows, [["raid1 of 2", "2 streams", "2", "none",
+                                       "100 -> 100", "x1.00",
+                                       "0.469 -> 0.938", "7.53 -> 64.0", "ok"]])
+
+    def test_time_is_judged_only_where_it_is_steady(self):
+        values = {"iops": 100, "merged": .9, "kib": 40}
+        for lost, clock, word in (
+                ({"merged": .5}, "host", "MERGES LOST x0.56"),
+                ({"iops": 50}, "host", "ok"),
+                ({"iops": 50}, "counted", "SLOWER x0.50")):
+            (table,) = report.plug([
+                plugged("base", "a", values, clock=clock),
+                plugged("patched", "a", {**values, **lost}, clock=clock)])
+            self.assertEqual(table.rows[0][-1], word)
+
+    def test_doorbells_by_batch(self):
+        found = [plugged(kernel, f"reads, {batch} a submission",
+                         {"iops": 9, "doorbells": rung}, "bfq", "NVMe")
+                 for batch in (16, 8, 1)
+                 for kernel, rung in (("base", 1), ("patched", 1 / batch))]
+        (table,) = report.plug(found)
+        self.assertEqual(table.header[-1], "bfq")
+        self.assertEqual([row[-1] for row in table.rows],
+                         ["1.000 -> 1.000", "1.000 -> 0.125", "1.000 -> 0.062"])
+
+    def test_a_scheduler_that_was_not_measured(self):
+        (table,) = report.plug([
+            plugged("base", "1", {"iops": 9, "doorbells": 1}, "bfq"),
+            plugged("base", "2", {"iops": 9, "doorbells": 1}, "none")])
+        self.assertEqual([row[-2:] for row in table.rows],
+                         [["", "1.000"], ["1.000", ""]])
+
+    def test_nothing_measured(self):
+        self.assertEqual(report.plug(SCALING), [])
+
+
 class Tables(unittest.TestCase):
     def test_scaling_table(self):
         (table,) = report.manycore(SCALING)

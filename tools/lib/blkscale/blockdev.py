@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Block devices by sysfs and configfs: schedulers, statistics, test disks."""
+import fcntl
 import os
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -104,6 +106,87 @@ def null_blk(name, **attributes):
 def remove_null_blk(name):
     put(NULLB / name / "power", 0)
     (NULLB / name).rmdir()
+
+
+def md(name, level, members, chunk_kib=0):
+    """Make an array without metadata and without resync; returns its node."""
+    node, folder = f"md_{name}", SYS / f"block/md_{name}/md"
+    control = SYS / "module/md_mod/parameters/new_array"
+    if not control.exists():
+        die("this kernel has no md", "it needs CONFIG_BLK_DEV_MD")
+    if not folder.is_dir():         # one that was cleared may still be there
+        put(control, node)
+    size = min(_kib(member) for member in members)
+    shape = {"metadata_version": "none", "level": level,
+             "raid_disks": len(members)}
+    shape.update({"chunk_size": chunk_kib << 10} if chunk_kib else
+                 {"component_size": size, "resync_start": "none"})
+    for attribute, value in shape.items():
+        put(folder / attribute, value)
+    for slot, member in enumerate(map(name_of, members)):
+        put(folder / "new_dev", (SYS / f"block/{member}/dev").read_text())
+        put(folder / f"dev-{member}/slot", slot)
+        put(folder / f"dev-{member}/size", size)
+    put(folder / "array_state", "active")
+    return wait_for(f"/dev/{node}")
+
+
+def remove_md(name):
+    put(SYS / f"block/md_{name}/md/array_state", "clear")
+
+
+# struct dm_ioctl and struct dm_target_spec of <linux/dm-ioctl.h>
+_DM, _TARGET = struct.Struct("=10IQ128s129s7x"), struct.Struct("=2QiI16s")
+_DM_CREATE, _DM_REMOVE, _DM_RESUME, _DM_LOAD = (
+    3 << 30 | _DM.size << 16 | 0xfd << 8 | number for number in (3, 4, 6, 9))
+
+
+def _dm(command, name, targets=0, table=b""):
+    """An ioctl of the device mapper; returns the device's number."""
+    call = bytearray(_DM.pack(4, 0, 0, _DM.size + len(table), _DM.size,
+                              targets, 0, 0, 0, 0, 0, name.encode(), b"")
+                     + table)
+    try:
+        with open("/dev/mapper/control", "r+b", buffering=0) as control:
+            fcntl.ioctl(control, command, call)
+    except OSError as error:
+        die(f"the device mapper refused {name}: {error.strerror}",
+            "see dmesg, and whether the kernel has CONFIG_BLK_DEV_DM")
+    return _DM.unpack_from(call)[10]
+
+
+def stripe_table(sizes_kib, members, chunk_kib):
+    """The table of one striped target over all of the members."""
+    words = [len(members), 2 * chunk_kib]
+    for member in members:
+        words += [member, 0]
+    text = " ".join(map(str, words)).encode() + b"\0"
+    text = text.ljust(-len(text) % 8 + len(text), b"\0")
+    sectors = 2 * chunk_kib * (min(sizes_kib) // chunk_kib) * len(members)
+    return _TARGET.pack(0, sectors, 0, _TARGET.size + len(text),
+                        b"striped") + text
+
+
+def dm_stripe(name, members, chunk_kib):
+    """Make a striped dm device; returns its node."""
+    number = _dm(_DM_CREATE, name)
+    _dm(_DM_LOAD, name, 1,
+        stripe_table([_kib(member) for member in members], members, chunk_kib))
+    _dm(_DM_RESUME, name)
+    return wait_for(f"/dev/dm-{os.minor(number)}")
+
+
+def remove_dm(name):
+    _dm(_DM_REMOVE, name)
+
+
+def _kib(device):
+    return int((SYS / "block" / name_of(device) / "size").read_text()) // 2
+
+
+def nvme_disks():
+    """The nodes of all NVMe disks."""
+    return [wait_for(f"/dev/{name}") for name in sorted(_namespaces())]
 
 
 def nvme_loop(backing):

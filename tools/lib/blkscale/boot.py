@@ -17,7 +17,10 @@ from .ui import die, note, span
 INIT = paths.ROOT / "tools/boot/init"
 TROUBLE_STATUS = 70
 KEPT = 200		# folders of earlier boots
+TRACE = "qemu.trace"
 GRACE = 15		# seconds for the rest of a report of something stuck
+START = 240		# seconds until the job begins
+NOT_STARTED = "the guest did not begin its job"
 
 # What every guest gets; later words win.  rcu: an emulated CPU that waits
 # for the host's is no stall.
@@ -227,9 +230,9 @@ def _accelerator(accel, plugin, kernel):
 class _Watch:
     """Ends a QEMU that says nothing, takes too long, or has got stuck."""
 
-    def __init__(self, out, timeout, silent, on_output):
+    def __init__(self, out, timeout, silent, on_output, start=None):
         self.files = [out / "console.log", out / "job.log"]
-        self.timeout, self.silent = timeout, silent
+        self.timeout, self.silent, self.start = timeout, silent, start
         self.on_output, self.shown = on_output, 0
         self.begun = self.heard = time.monotonic()
         self.sizes = None
@@ -259,6 +262,9 @@ class _Watch:
             return "the guest is stuck"
         if self.timeout and now - self.begun > self.timeout:
             return f"no end after {span(self.timeout)}"
+        if self.start and not self.files[1].exists() and \
+                now - self.begun > self.start:
+            return f"{NOT_STARTED} within {span(self.start)}"
         if self.silent and now - self.heard > self.silent:
             return f"the guest was silent for {span(self.silent)}"
         return None
@@ -302,13 +308,14 @@ def _judge(result, ended, process):
 def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
         accel="auto", append="", plugin=None, devices=(), timeout=600,
         silent=None, out=None, shell=False, cpu_model="max", env=None,
-        on_output=None):
+        on_output=None, trace=None):
     """Boot, run the job, wait for the end.  Never raises for a bad guest:
     look at the result's status and trouble.
 
     plugin: "file.so,arg=value"; silent: seconds without a line on the console
     or from the job (default: none set); env: more variables for the job;
-    on_output: called with what the job prints, as it prints it.
+    on_output: called with what the job prints, as it prints it; trace: events
+    of QEMU, which the job finds in $OUT/TRACE as they happen.
     """
     kernel = image(kernel, config)
     accel = _accelerator(accel, plugin, kernel)
@@ -320,23 +327,32 @@ def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
             *_share(out), *_console(out, shell)]
     if plugin:
         argv += ["-plugin", str(plugin)]
+    if trace:
+        argv += ["-trace", f"{trace},file={_comma(out / TRACE)}"]
     disks = []
     try:
         for number, spec in enumerate(devices):
             words, path = _disk(spec, number, out)
             argv += words
             disks.append(path)
-        (out / "console.log").write_bytes(b"")
         (out / "qemu.command").write_text(shlex.join(argv) + "\n")
-        return _run(argv, environment, out, shell,
-                    _Watch(out, timeout, silent, on_output))
+        result = _run(argv, environment, out, shell, timeout, silent, on_output)
+        # an emulated machine may lose its way in the firmware or the boot
+        if NOT_STARTED in (result.trouble or "") and \
+                not trouble.report(result.console):
+            note(f"{result.trouble}; once more")
+            result = _run(argv, environment, out, shell, timeout, silent,
+                          on_output)
+        return result
     finally:
         for path in disks:
             path.unlink(missing_ok=True)
 
 
-def _run(argv, environment, out, shell, watch):
+def _run(argv, environment, out, shell, timeout, silent, on_output):
     result = Result(out=out, argv=argv)
+    (out / "console.log").write_bytes(b"")
+    watch = _Watch(out, timeout, silent, on_output, None if shell else START)
     # If we are killed, QEMU must not stay behind.
     if shutil.which("setpriv"):
         argv = ["setpriv", "--pdeathsig", "KILL", "--", *argv]

@@ -51,7 +51,8 @@ def brief(values):
     """The figures of a cell in one short line."""
     words = [f"{values['iops']:.0f} IOPS"]
     for name, form in (("sys", "sys {:.1f} %"), ("lock", "lock share {:.3f}"),
-                       ("merged", "merged {:.3f}"), ("kib", "{:.1f} KiB")):
+                       ("merged", "merged {:.3f}"), ("kib", "{:.1f} KiB"),
+                       ("doorbells", "{:.3f} doorbells a request")):
         if values.get(name) is not None:
             words.append(form.format(values[name]))
     return ", ".join(words)
@@ -89,7 +90,7 @@ def rounds(kernels, boots, clock):
 
 
 def measure(what, job, args, kernels, boots, command, cpus, expected, config,
-            clock="host", append="", devices=(), timeout=1200):
+            clock="host", append="", devices=(), timeout=1200, trace=None):
     """Alternating boots of the kernels; returns the file of the records."""
     plan = [(f"{what}: round {number}, {' and '.join(turn)}", turn)
             for number, turn in enumerate(rounds(kernels, boots, clock), 1)]
@@ -99,7 +100,7 @@ def measure(what, job, args, kernels, boots, command, cpus, expected, config,
         with steps.step(title):
             measured += together(turn, lambda kernel: _boot(
                 kernel, config, job, args, cpus, clock, append, devices,
-                timeout))
+                timeout, trace))
     path = results.add(merge(measured, what, command, cpus, clock), what)
     steps.finish(f"{what}: {path}")
     return path
@@ -127,10 +128,12 @@ def together(kernels, work):
     return [(kernel, done[kernel]) for kernel in kernels]
 
 
-def _boot(kernel, config, job, args, cpus, clock, append, devices, timeout):
+def _boot(kernel, config, job, args, cpus, clock, append, devices, timeout,
+          trace):
     result = boot.run(kernel=kernel, config=config, job=job, args=args,
                       cpus=cpus, accel=CLOCKS[clock], append=append,
                       devices=devices, timeout=timeout, silent=300,
+                      trace=trace,
                       on_output=lambda text: _indent(kernel, text))
     if result.trouble:
         note(f"error: kernel {kernel}: {result.trouble}")

@@ -23,7 +23,7 @@ def measured(records):
     picture = svg.scaling(records)
     scaling = report.manycore(records)
     first = scaling[:1] + report.slowdisk(records)
-    rest = scaling[1:] + report.fio(records)
+    rest = scaling[1:] + report.plug(records) + report.fio(records)
     parts = []
     if picture:
         name = os.path.relpath(PICTURE, README.parent)

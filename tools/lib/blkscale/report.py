@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the figures say: tables out of the newest records of each cell."""
+import re
 import statistics
 
 from . import results
@@ -157,21 +158,21 @@ def _judge(pair, name, words, least, none):
     return f"({name} x{new / old:.2f})"
 
 
-def verdict(pair):
+def verdict(pair, judged=JUDGED):
     """`ok`, or what the series lost against base; empty with one side only."""
     if not {"base", "patched"} <= set(pair):
         return ""
-    lost = [_judge(pair, *how) for how in JUDGED]
+    lost = [_judge(pair, *how) for how in judged]
     return ", ".join(filter(None, lost)) or "ok"
 
 
-def slow_row(cell, pair):
+def slow_row(cell, pair, judged=JUDGED):
     _, workload, device, sched, cpus = cell
     name = rate_name(pair)
     return [device, workload, cpus, sched, change(*sides(pair, name)),
             times(ratio(*reversed(sides(pair, name)))),
             change(*sides(pair, "merged"), lambda v: f"{v:.3f}"),
-            change(*sides(pair, "kib")), verdict(pair)]
+            change(*sides(pair, "kib")), verdict(pair, judged)]
 
 
 def slowdisk(records):
@@ -208,6 +209,59 @@ def failures(records):
             found.append(f"{words}: {cell[3]}, {cell[2]}, {cell[1]}, "
                          f"{cell[4]} vCPUs")
     return found
+
+
+# ------------------------------------------------------------ plugs
+
+def natural(text):
+    """For sorting: numbers in a text by their value."""
+    return [int(word) if word.isdigit() else word
+            for word in re.split(r"(\d+)", text)]
+
+
+def plug(records):
+    """What merges in plugs, and how often the device is told."""
+    cells = pairs(r for r in records if r["what"] == "plugtest")
+    cells = dict(sorted(cells.items(), key=lambda c: (
+        natural(c[0][2]), natural(c[0][1]), c[0][4], rank(c[0][3], SCHEDS))))
+    rung = {cell: pair for cell, pair in cells.items()
+            if any("doorbells" in rec["values"] for rec in pair.values())}
+    merged = {cell: pair for cell, pair in cells.items() if cell not in rung}
+    return ([_plug(merged)] if merged else []) + \
+        ([_doorbells(rung)] if rung else [])
+
+
+def _plug(cells):
+    used = [rec for pair in cells.values() for rec in pair.values()]
+    return Table(
+        "Plugs: IOPS, share of merged writes and KiB per write at a member, "
+        "base -> patched",
+        ["disk", "load", "vCPUs", "scheduler", "I/Os", "", "merged", "KiB",
+         "verdict"],
+        [slow_row(cell, pair, _plug_judged(pair))
+         for cell, pair in cells.items()],
+        ["Verdict: at least 0.98 of base's merged share and KiB per write, "
+         "and in seconds of counted instructions 0.95 of its rate. (That of "
+         "QEMU's NVMe swings.)"] + origin(used))
+
+
+def _plug_judged(pair):
+    steady = all(rec.get("clock") == "counted" for rec in pair.values())
+    return JUDGED if steady else JUDGED[:2]
+
+
+def _doorbells(cells):
+    across = sorted({cell[3] for cell in cells}, key=lambda s: rank(s, SCHEDS))
+    by_row = {}
+    for (_, workload, device, sched, cpus), pair in cells.items():
+        by_row.setdefault((device, workload, cpus), {})[sched] = pair
+    rows = [[*row] + [change(*sides(found.get(sched, {}), "doorbells"),
+                             lambda v: "" if v is None else f"{v:.3f}")
+                      for sched in across] for row, found in by_row.items()]
+    used = [rec for pair in cells.values() for rec in pair.values()]
+    return Table("Doorbells: writes to the submission queue's register per "
+                 "request, base -> patched",
+                 ["disk", "load", "vCPUs"] + across, rows, origin(used))
 
 
 # ------------------------------------------------------------ fio
@@ -263,5 +317,5 @@ def running(records):
 
 
 def tables(records):
-    return manycore(records) + slowdisk(records) + fio(records) \
-        + running(records)
+    return manycore(records) + slowdisk(records) + plug(records) \
+        + fio(records) + running(records)
