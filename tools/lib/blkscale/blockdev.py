@@ -41,11 +41,11 @@ def schedulers(device):
 
 
 def set_scheduler(device, name):
-    """Use a scheduler; false if this kernel does not know it."""
+    """Use a scheduler; ends the program if this kernel does not know it."""
     if name not in schedulers(device):
-        return False
+        die(f"{device} cannot use the scheduler {name}",
+            f"it has: {' '.join(schedulers(device))}")
     put(queue(device, "scheduler"), name)
-    return True
 
 
 def parse_stat(text):
@@ -67,6 +67,14 @@ def merging(before, after, way):
         return {"merged": None, "kib": None}
     return {"merged": round(merges / (ios + merges), 4),
             "kib": round(sectors / 2 / ios, 2)}
+
+
+def writes(device, load):
+    """The figures of a load, with what the disk's stat says of its writes."""
+    before = stat(device)
+    values = load()
+    values.update(merging(before, stat(device), "write"))
+    return values
 
 
 def wait_for(path, seconds=10):

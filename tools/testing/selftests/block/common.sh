@@ -254,6 +254,13 @@ set_sched() {
 		fail "$1 does not take the scheduler $2"
 }
 
+# let_pass DISK SCHED: requests may go past the scheduler; a new process would be
+# raised by bfq
+let_pass() {
+	echo 0 >"/sys/block/$1/queue/rotational"
+	[ "$2" != bfq ] || echo 0 >"/sys/block/$1/queue/iosched/low_latency"
+}
+
 # A disk in use is none of ours
 unused() {
 	! grep -q "^/dev/$1" /proc/mounts /proc/swaps &&
@@ -273,6 +280,16 @@ one() {
 	[ ! -d "/sys/block/$disk" ] || echo 0 >"/sys/block/$disk/queue/nomerges"
 	[ ! -d "/sys/block/$disk" ] || set_sched "$disk" "$before"
 	result $status "$sched on $kind"
+}
+
+# only_kinds KIND...: of those in TEST_KINDS
+only_kinds() {
+	local kind wanted=" $* " kinds=
+
+	for kind in $TEST_KINDS; do
+		[[ $wanted != *" $kind "* ]] || kinds+=" $kind"
+	done
+	TEST_KINDS=$kinds
 }
 
 # for_each_device FUNCTION [NULL_ATTRIBUTE=VALUE...]: on each kind, each scheduler
@@ -505,6 +522,21 @@ probe_delayed() {
 	echo "p:blktest/delayed blk_mq_delay_run_hw_queue ms=\$arg2:u64" >>$PROBES &&
 	echo "p:blktest/delayed_all blk_mq_delay_run_hw_queues ms=\$arg2:u64" >>$PROBES ||
 		skip "no probe for delayed runs"
+}
+
+# probe_batches KIND: an event for each batch that goes to the driver
+probe_batches() {
+	local fn
+
+	case $1 in
+	null_blk) fn=null_queue_rqs ;;
+	nvme) fn=nvme_queue_rqs ;;
+	virtio_blk) fn=virtio_queue_rqs ;;
+	*) skip "$1 has no batches"; return ;;
+	esac
+	[ -n "$(symbol "$fn")" ] && [ -e $PROBES ] &&
+		echo "p:blktest/batch $(symbol "$fn")" >>$PROBES ||
+		skip "no probe for batches of $1"
 }
 
 # probe_staged SCHED: an event when staged requests come into the scheduler

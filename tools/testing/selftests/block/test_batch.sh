@@ -10,21 +10,6 @@ SUBMISSIONS=100
 SIZE=8
 SECS=6
 
-# probe_batches KIND: an event for each batch that goes to the driver
-probe_batches() {
-	local fn
-
-	case $1 in
-	null_blk) fn=null_queue_rqs ;;
-	nvme) fn=nvme_queue_rqs ;;
-	virtio_blk) fn=virtio_queue_rqs ;;
-	*) skip "$1 has no batches"; return ;;
-	esac
-	[ -n "$(symbol "$fn")" ] && [ -e $PROBES ] &&
-		echo "p:blktest/batch $(symbol "$fn")" >>$PROBES ||
-		skip "no probe for batches of $1"
-}
-
 # Batches of blkload, issued requests, and those of them that come before one
 # of their batch that begins at a lower sector
 batches() {
@@ -39,24 +24,18 @@ batches() {
 	END { printf "batches=%d issued=%d late=%d\n", batches, issued, late }'
 }
 
-# new processes would be raised by bfq
-let_pass() {
-	echo 0 >"/sys/block/$1/queue/rotational"
-	[ "$2" != bfq ] || echo 0 >"/sys/block/$1/queue/iosched/low_latency"
-}
-
 batch() {
 	local disk=$1 r
 
 	let_pass "$disk" "$3"
 	probe_batches "$2" || return
-	# what bfq knows of a process, it learns from its first requests
 	trace_start "$disk" block/block_rq_issue blktest/batch || return
 	load "$disk" -c -d $SIZE -b $SIZE -B -n $((SUBMISSIONS * SIZE)) || return
 	trace_end
 	trace_complete || return
 	r=$(batches)
 	note "$disk: $r"
+	# what bfq knows of a process, it learns from its first requests
 	[ "$(value_of batches "$r")" -ge $((SUBMISSIONS * 8 / 10)) ] ||
 		fail "$SUBMISSIONS submissions, but not as many batches: $r"
 	[ "$(value_of issued "$r")" -ge $((SUBMISSIONS * SIZE * 9 / 10)) ] &&
@@ -113,21 +92,17 @@ reset() {
 need_program fio
 start_tests
 FIRST_NAME=$TEST_NAME
-kinds=
-for kind in $TEST_KINDS; do
-	# the others have no ->queue_rqs()
-	case $kind in null_blk|virtio_blk|nvme) kinds+=" $kind" ;; esac
-done
-TEST_KINDS=$kinds
+kinds=$TEST_KINDS
+# the others have no ->queue_rqs()
+only_kinds null_blk virtio_blk nvme
 for_each_device batch hw_queue_depth=128
 requeues=/dev/null
-TEST_NAME="batch refused"
-devs=$TEST_DEVS
-TEST_DEVS=
-TEST_KINDS=null_blk
-[[ " $kinds " != *" null_blk "* ]] || for_each_device refused hw_queue_depth=128
 TEST_NAME="batch reset"
-TEST_DEVS=$devs
-TEST_KINDS=nvme
-[[ " $kinds " != *" nvme "* ]] || for_each_device reset
+only_kinds nvme
+for_each_device reset
+TEST_NAME="batch refused"
+TEST_DEVS=
+TEST_KINDS=$kinds
+only_kinds null_blk
+for_each_device refused hw_queue_depth=128
 finish_tests

@@ -172,11 +172,9 @@ sdebug_refused() {
 }
 
 refuse() {
-	local disk=$1 queue=/sys/block/$1/queue depth=/sys/block/$1/device/queue_depth
-	local status
+	local disk=$1 depth=/sys/block/$1/device/queue_depth status
 
-	echo 0 >"$queue/rotational"
-	[ "$3" != bfq ] || echo 0 >"$queue/iosched/low_latency"
+	let_pass "$disk" "$3"
 	case $2 in
 	null_blk)
 		null_fault "$disk" requeue 20 -1 ||

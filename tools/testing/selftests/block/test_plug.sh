@@ -83,10 +83,7 @@ stack() {
 	local disk=$1 sched=$2 batches streams
 
 	null_make "$disk"b size=256 submit_queues=1 && set_sched "$disk" none &&
-		set_sched "$disk"b "$sched" || return
-	[ -n "$(symbol null_queue_rqs)" ] && [ -e $PROBES ] &&
-		echo "p:blktest/batch $(symbol null_queue_rqs)" >>$PROBES ||
-		skip "no probe for batches" || return
+		set_sched "$disk"b "$sched" && probe_batches null_blk || return
 	md_make "$$" 4 "$disk" "$disk"b || return
 	for streams in 1 2 4; do
 		merged md_$$ "$disk" 70 100 -p seq -i $streams || return

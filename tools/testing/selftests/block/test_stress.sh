@@ -65,11 +65,7 @@ need_program fio
 start_tests
 requeues=/dev/null
 TEST_DEVS=
-kinds=
-for kind in $TEST_KINDS; do
-	case $kind in null_blk|scsi_debug) kinds+=" $kind" ;; esac
-done
-TEST_KINDS=$kinds
+only_kinds null_blk scsi_debug
 SDEBUG_QUEUE=16
 for_each_device stress hw_queue_depth=8 memory_backed=1
 finish_tests
