@@ -76,7 +76,7 @@ class BootTest(unittest.TestCase):
             return SimpleNamespace(trouble=trouble, status=status, log="log")
         found = guest.Unprinted()
         with mock.patch.object(guest.boot, "run", run), \
-                mock.patch.object(guest, "compile_load"), \
+                mock.patch.object(guest.blkload, "build"), \
                 contextlib.redirect_stderr(io.StringIO()):
             spec = guest.Boot("x", ["order"])
             guest.run_boot(spec, self.ARGS, found)

@@ -40,12 +40,19 @@ def schedulers(device):
     return active + [w for w in words if not w.startswith("[")]
 
 
-def set_scheduler(device, name):
-    """Use a scheduler; ends the program if this kernel does not know it."""
+def set_scheduler(device, spec):
+    """Use a scheduler, "bfq", or with settings of its own,
+    "bfq:low_latency=0"; ends the program if this kernel does not know it."""
+    name, *settings = spec.split(":")
     if name not in schedulers(device):
         die(f"{device} cannot use the scheduler {name}",
             f"it has: {' '.join(schedulers(device))}")
+    if settings:    # what is in use would keep its own
+        put(queue(device, "scheduler"), "mq-deadline")
     put(queue(device, "scheduler"), name)
+    for setting in settings:
+        attribute, _, value = setting.partition("=")
+        put(queue(device, f"iosched/{attribute}"), value)
 
 
 def parse_stat(text):

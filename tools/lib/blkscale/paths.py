@@ -53,8 +53,9 @@ def patches():
 
 
 def series_id():
-    """A short name for the present content of the series."""
+    """A short name for what the series changes, whatever its messages say."""
     digest = hashlib.sha1()
     for patch in patches():
-        digest.update(patch.read_bytes())
+        _, diff, changes = patch.read_bytes().partition(b"\ndiff --git ")
+        digest.update(diff + changes)
     return digest.hexdigest()[:12]

@@ -55,6 +55,30 @@ which_do() {
 	does_not "$disk"
 }
 
+# ---- streams that wait for the device
+
+# None of the requests continues the last one of its CPU, and each time that the
+# device has completed some, nothing waits for a moment.
+streams() {
+	local disk=$1 queue=/sys/block/$1/queue r issued past
+
+	let_pass "$disk" "$3"
+	# more than the device takes at once, whatever the scheduler's default is
+	put "$queue/async_depth" "$(cat "$queue/nr_requests")" || return
+	merged_since "$disk"
+	trace_start "$disk" block/block_rq_{insert,issue,complete} || return
+	load "$disk" -c -r 0 -t 2 -d 64 -i 4 -p seq -n 2000 || return
+	trace_end
+	trace_complete || return
+	merged_since "$disk"
+	r=$(passed_by)
+	issued=$(value_of issued "$r") past=$(value_of past "$r")
+	note "$disk: 8 streams: $percent % merged, $past of $issued went past the scheduler"
+	[ $percent -ge 10 ] || { fail "only $percent % of the writes merged"; return; }
+	[ $((past * 100)) -le $((issued * 25)) ] ||
+		fail "$past of $issued went past the scheduler, though they merge"
+}
+
 # ---- two reads, the second while the driver has the first
 
 traced() {
@@ -199,6 +223,8 @@ kinds=" $TEST_KINDS "
 TEST_DEVS=
 TEST_KINDS=null_blk
 for_each_device which_do hw_queue_depth=32 irqmode=2 completion_nsec=100000
+TEST_NAME="bypass streams"
+for_each_device streams hw_queue_depth=32 irqmode=2 completion_nsec=20000000
 TEST_NAME="bypass classes"
 case " $scheds " in *" mq-deadline "*)
 	TEST_SCHEDS=mq-deadline
