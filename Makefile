@@ -14,10 +14,10 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup base qemu tree refresh am kernels boot scaletest manycore \
-	bench slowdisk plugtest report compare check clean
+	bench slowdisk plugtest nvme-study report compare check clean
 
 help: ## This list
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
 		expand -t 12
 
 scaletest: ## The main job: set up, build, measure base and patched, report
@@ -63,6 +63,9 @@ slowdisk: ## Merging and order on slow disks, by the wall clock
 
 plugtest: ## Merging in plugs: raid arrays, buffered writes, doorbells
 	@tools/bench/plugtest
+
+nvme-study: ## fio at depths from 1 to 2048 on QEMU's NVMe: IOPS, latencies
+	@tools/bench/nvmestudy
 
 report: ## Tables, picture and README from the newest results
 	@tools/report/report

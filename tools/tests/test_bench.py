@@ -55,6 +55,17 @@ class Fio(unittest.TestCase):
             with self.assertRaises(ValueError):
                 fio.parse(text)
 
+    def test_latency(self):
+        way = {"total_ios": 3, "lat_ns": {"min": 1000, "mean": 2500.04,
+                                          "max": 9000, "stddev": 400},
+               "clat_ns": {"percentile": {"99.000000": 8000}}}
+        one = {"read": {"total_ios": 0}, "write": way}
+        self.assertEqual(fio.latency("note: x\n" + json.dumps({"jobs": [one]})),
+                         {"lat_min": 1, "lat_mean": 2.5, "lat_max": 9,
+                          "lat_stddev": .4, "lat_p99": 8})
+        with self.assertRaises(ValueError):
+            fio.latency(json.dumps({"jobs": [one, one]}))
+
     def test_job_files_stay_as_they_are(self):
         text = (fio.JOBS / "scaletest.fio").read_text()
         wrapped = fio.wrapper(text, {"filename": "/dev/x", "runtime": 3})

@@ -262,13 +262,49 @@ class Files(unittest.TestCase):
             self.assertIsNone(results.latest("fio"))
 
 
+def study(sched, kernel, depth, iops):
+    return rec(sched, kernel, 4, {"iops": iops, "usr": 1.5, "sys": 20.25,
+                                  "lat_min": 9.5, "lat_p99": 2 * depth},
+               "nvmestudy", f"4 x {depth}", "QEMU NVMe")
+
+
+class NvmeStudy(unittest.TestCase):
+    RECORDS = [study("none", "base", 1, 1000), study("bfq", "base", 16, 500),
+               study("bfq", "base", 2, 300), study("bfq", "patched", 16, 1000),
+               study("bfq", "patched", 2, 600)]
+
+    def test_rows_by_depth_then_scheduler(self):
+        (table,) = report.nvme_study(self.RECORDS)
+        self.assertEqual([row[:4] for row in table.rows],
+                         [["4 x 1", "none", "1000", ""],
+                          ["4 x 2", "bfq", "300 -> 600", "x2.00"],
+                          ["4 x 16", "bfq", "500 -> 1000", "x2.00"]])
+        self.assertEqual(table.rows[0][5], "20.2")
+
+    def test_pictures(self):
+        drawn = svg.pictures(self.RECORDS)
+        self.assertEqual(list(drawn),
+                         ["nvme-study-iops.svg", "nvme-study-p99.svg"])
+        for text in drawn.values():
+            self.assertIn("depth of a job", text)
+            ET.fromstring(text)
+
+    def test_in_the_readme(self):
+        text, drawn = readme.render(readme.MARK, self.RECORDS)
+        for name in drawn:
+            self.assertIn(name, text)
+
+    def test_nothing_measured(self):
+        self.assertEqual((report.nvme_study([]), svg.pictures([])), ([], {}))
+
+
 class Readme(unittest.TestCase):
     def folder(self, where):
         where = Path(where)
         (where / "README.in").write_text(f"# T\n\n{readme.MARK}\n\nend\n")
         return mock.patch.multiple(
             readme, TEXT=where / "README.in", README=where / "README.md",
-            FIGURES=where / "measured.json", PICTURE=where / "scaling.svg")
+            FIGURES=where / "measured.json", FOLDER=where)
 
     def test_written_then_checked(self):
         with tempfile.TemporaryDirectory() as where, self.folder(where), \

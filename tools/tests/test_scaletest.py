@@ -78,7 +78,7 @@ class MakefileTest(unittest.TestCase):
         done = subprocess.run(["make", "-s", "help"], cwd=paths.ROOT, text=True,
                               capture_output=True, check=True)
         told = {line.split()[0] for line in done.stdout.splitlines()}
-        targets = set(re.findall(r"(?m)^([a-z]+):", self.text))
+        targets = set(re.findall(r"(?m)^([a-z-]+):", self.text))
         phony = re.search(r"\.PHONY: ((?:.*\\\n)*.*)", self.text)[1]
         self.assertEqual(told, targets)
         self.assertEqual(set(phony.replace("\\", "").split()), targets)

@@ -55,6 +55,10 @@ def set_scheduler(device, spec):
         put(queue(device, f"iosched/{attribute}"), value)
 
 
+def is_zoned(device):
+    return queue(device, "zoned").read_text().strip() != "none"
+
+
 def parse_stat(text):
     """/sys/block/X/stat as counted I/Os, merges and sectors."""
     n = [int(word) for word in text.split()]

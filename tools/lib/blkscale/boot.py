@@ -88,7 +88,8 @@ def image(kernel, config):
 def _disk(spec, number, out):
     """QEMU's arguments for TYPE[:KEY=VALUE,...], and the file behind it.
 
-    size= is in MB; other keys that are not ours go to QEMU's device.
+    size= is in MB; other keys that are not ours go to QEMU's device, the last
+    one if there are more.
     """
     kind, _, rest = spec.partition(":")
     opts = dict(word.partition("=")[::2] for word in rest.split(",") if word)
@@ -99,19 +100,26 @@ def _disk(spec, number, out):
         die(f"device {spec}: size and queues are numbers")
     drive, serial = f"disk{number}", f"blkscale{number}"
     devices = {
-        "virtio-blk": f"virtio-blk-pci,drive={drive},serial={serial},"
-                      f"num-queues={queues}",
-        "nvme": f"nvme,drive={drive},serial={serial},max_ioqpairs={queues}",
+        "virtio-blk": [f"virtio-blk-pci,drive={drive},serial={serial},"
+                       f"num-queues={queues}"],
+        "nvme": [f"nvme,drive={drive},serial={serial},max_ioqpairs={queues}"],
+        "zns": [f"nvme,id=ctrl{number},serial={serial},max_ioqpairs={queues}",
+                f"nvme-ns,bus=ctrl{number},drive={drive},zoned=true,"
+                "zoned.zone_size=4M"],
     }
     if kind not in devices or size < 1 or queues < 1:
         die(f"device '{spec}' is not known",
-            "use virtio-blk or nvme, with :size=MB,queues=N")
+            "use virtio-blk, nvme or zns, with :size=MB,queues=N")
     path = out / f".{drive}"
     with open(path, "wb") as file:
         file.truncate(size << 20)
-    device = ",".join([devices[kind], *(f"{k}={v}" for k, v in opts.items())])
-    return ["-drive", f"file={_comma(path)},if=none,id={drive},format=raw,"
-            "cache=unsafe,discard=unmap", "-device", device], path
+    *first, last = devices[kind]
+    last = ",".join([last, *(f"{k}={v}" for k, v in opts.items())])
+    args = ["-drive", f"file={_comma(path)},if=none,id={drive},format=raw,"
+            "cache=unsafe,discard=unmap"]
+    for device in [*first, last]:
+        args += ["-device", device]
+    return args, path
 
 
 def _comma(path):

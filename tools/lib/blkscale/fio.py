@@ -48,7 +48,21 @@ def parse(text):
             "sys": round(share * sum(job["sys_cpu"] for job in jobs), 2)}
 
 
-def run(job, device, seconds, **options):
+def latency(text):
+    """Of all I/Os, in microseconds, from submission to completion."""
+    jobs = json.loads(text[text.index("{"):])["jobs"]
+    parts = [job[way] for job in jobs for way in ("read", "write")
+             if job[way]["total_ios"]]
+    if len(parts) != 1:
+        raise ValueError("fio reports not one group and direction")
+    lat, clat = parts[0]["lat_ns"], parts[0]["clat_ns"]
+    found = {f"lat_{name}": lat[name]
+             for name in ("min", "mean", "max", "stddev")}
+    found["lat_p99"] = clat["percentile"]["99.000000"]
+    return {name: round(ns / 1000, 1) for name, ns in found.items()}
+
+
+def run(job, device, seconds, latencies=False, **options):
     """Run tools/bench/jobs/JOB.fio; returns parse() of it."""
     with tempfile.TemporaryDirectory() as folder:
         wrapped, result = Path(folder, "job.fio"), Path(folder, "result")
@@ -69,8 +83,9 @@ def run(job, device, seconds, **options):
         try:
             if done.returncode:
                 raise ValueError(f"fio ended with {done.returncode}")
-            return parse(result.read_text())
-        except (OSError, ValueError) as error:
+            text = result.read_text()
+            return parse(text) | (latency(text) if latencies else {})
+        except (OSError, ValueError, KeyError) as error:
             words = (done.stderr or done.stdout).strip().splitlines()
             die(f"fio job {job} on {device}: {error} "
                 f"{words[-1] if words else ''}")

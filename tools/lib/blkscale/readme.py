@@ -12,61 +12,71 @@ from . import paths, report, results, svg, ui
 FOLDER = paths.ROOT / "tools/report"
 TEXT = FOLDER / "README.in"
 FIGURES = FOLDER / "measured.json"
-PICTURE = FOLDER / "scaling.svg"
 README = paths.ROOT / "README.md"
+SCALING = "scaling.svg"
+ALT = {SCALING: "Throughput over CPUs, by scheduler and kernel",
+       "nvme-study-iops.svg": "IOPS of an NVMe disk over the depth",
+       "nvme-study-p99.svg": "Latency of an NVMe disk over the depth"}
 MARK = "<!-- measured -->"
 HOW = "run tools/report/report --readme"
 
 
 def measured(records):
-    """The measured part: picture and main tables, the rest folded."""
-    picture = svg.scaling(records)
+    """The measured part: picture and main tables, the rest folded; and the
+    pictures."""
+    pictures = svg.pictures(records)
     scaling = report.manycore(records)
     first = scaling[:1] + report.slowdisk(records)
     rest = scaling[1:] + report.plug(records) + report.fio(records)
-    parts = []
-    if picture:
-        name = os.path.relpath(PICTURE, README.parent)
-        parts.append(f"![Throughput over CPUs, by scheduler and kernel]"
-                     f"({name})\n")
+    study = report.nvme_study(records)
+    shown = {name: f"![{ALT[name]}]"
+                   f"({os.path.relpath(FOLDER / name, README.parent)})\n"
+             for name in pictures}
+    parts = [shown.pop(SCALING)] if SCALING in shown else []
     parts += [table.markdown() for table in first]
+    if study:
+        parts.append("<details><summary>NVMe study</summary>\n")
+        parts += [*shown.values(), study[0].markdown()]
+        parts.append("</details>\n")
     if rest:
         parts.append("<details><summary>Other workloads and devices</summary>"
                      "\n")
         parts += [table.markdown() for table in rest]
         parts.append("</details>\n")
     return "\n".join(parts) or "Nothing measured yet: `make scaletest`.\n", \
-        picture
+        pictures
 
 
 def render(text, records):
-    """README.md and the picture, from the text and the figures."""
+    """README.md and the pictures, from the text and the figures."""
     if text.count(MARK) != 1:
         ui.die(f"{TEXT} has not exactly one line {MARK}",
                "put it where the figures belong")
-    body, picture = measured(records)
+    body, pictures = measured(records)
     note = "<!-- Written by tools/report/report --readme; " \
            "edit tools/report/README.in instead. -->\n"
-    return note + text.replace(MARK, body.rstrip()), picture
+    return note + text.replace(MARK, body.rstrip()), pictures
 
 
 def write(records):
     kept = [r for r in records if r["kernel"] in ("base", "patched")]
-    text, picture = render(TEXT.read_text(), kept)
+    text, pictures = render(TEXT.read_text(), kept)
     FIGURES.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
     README.write_text(text)
-    if picture:
-        PICTURE.write_text(picture)
+    for name, picture in pictures.items():
+        (FOLDER / name).write_text(picture)
     ui.note(f"wrote {README}")
 
 
 def check():
     """0 if README.md and its picture are what the figures give."""
     records = results.load(FIGURES) if FIGURES.exists() else []
-    text, picture = render(TEXT.read_text(), records)
+    text, pictures = render(TEXT.read_text(), records)
     if not README.exists() or README.read_text() != text:
         ui.die("README.md differs from README.in and the measured figures",
                HOW)
-    if picture and (not PICTURE.exists() or PICTURE.read_text() != picture):
-        ui.die(f"{PICTURE.name} differs from the measured figures", HOW)
+    for name, picture in pictures.items():
+        path = FOLDER / name
+        if not path.exists() or path.read_text() != picture:
+            ui.die(f"{name} differs from the measured figures", HOW)
     return 0

@@ -264,6 +264,35 @@ def _doorbells(cells):
                  ["disk", "load", "vCPUs"] + across, rows, origin(used))
 
 
+# ------------------------------------------------------------ NVMe study
+
+LATENCIES = {"lat_min": "min", "lat_mean": "mean", "lat_p99": "99 %",
+             "lat_max": "max", "lat_stddev": "stdev"}
+
+
+def nvme_study(records):
+    """As published in 2013, with the schedulers in place of two drivers."""
+    cells = pairs(r for r in records if r["what"] == "nvmestudy")
+    cells = dict(sorted(cells.items(), key=lambda c: (
+        natural(c[0][1]), rank(c[0][3], SCHEDS))))
+    if not cells:
+        return []
+    rows = []
+    for (_, workload, _, sched, _), pair in cells.items():
+        rows.append([workload, sched, change(*sides(pair, "iops")),
+                     times(ratio(*reversed(sides(pair, "iops"))))]
+                    + [change(*sides(pair, name), percent)
+                       for name in ("usr", "sys")]
+                    + [change(*sides(pair, name)) for name in LATENCIES])
+    used = [rec for pair in cells.values() for rec in pair.values()]
+    return [Table("NVMe study: 4 KiB random writes, jobs x depth: IOPS, usr %, "
+                  "sys %, latency in microseconds, base -> patched",
+                  ["load", "scheduler", "IOPS", "", "usr", "sys",
+                   *LATENCIES.values()], rows,
+                  ["By the wall clock of an emulated machine: figures swing "
+                   "by 20 to 40 % from boot to boot."] + origin(used))]
+
+
 # ------------------------------------------------------------ fio
 
 def percent(number_):
@@ -318,4 +347,4 @@ def running(records):
 
 def tables(records):
     return manycore(records) + slowdisk(records) + plug(records) \
-        + fio(records) + running(records)
+        + nvme_study(records) + fio(records) + running(records)

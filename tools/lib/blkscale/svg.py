@@ -115,8 +115,8 @@ class Chart:
                 f'{escape(words)} {rate:.0f}</text>'
 
 
-def draw(series, title, subtitle, foot):
-    """series: {(scheduler, kernel): [(cpus, rate), ...]}; returns the SVG."""
+def draw(series, title, subtitle, foot, axis="CPUs"):
+    """series: {(scheduler, kernel): [(x, y), ...]}; returns the SVG."""
     chart = Chart({name: line for name, line in series.items() if line})
     frame = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" '
@@ -126,7 +126,7 @@ def draw(series, title, subtitle, foot):
         f'<text class="title" x="16" y="26">{escape(title)}</text>',
         f'<text class="soft" x="16" y="45">{escape(subtitle)}</text>',
         f'<text class="soft" x="{(LEFT + WIDTH - RIGHT) / 2}" '
-        f'y="{HEIGHT - BOTTOM + 38}" text-anchor="middle">CPUs</text>',
+        f'y="{HEIGHT - BOTTOM + 38}" text-anchor="middle">{escape(axis)}</text>',
         f'<text class="soft foot" x="16" y="{HEIGHT - 14}">{escape(foot)}</text>']
     body = [*chart.grid(), *chart.lines(), *chart.labels()]
     return "\n".join(frame + body + ["</svg>"]) + "\n"
@@ -146,11 +146,42 @@ def scaling(records, workload="scaletest"):
     for rec in sorted(mine, key=lambda r: (r["kernel"], r["sched"])):
         line = series.setdefault((rec["sched"], rec["kernel"]), [])
         line.append((rec["cpus"], rec["values"]["ios_per_mtick"]))
-    newest = max(mine, key=lambda r: r["date"])
-    named = sorted({r["series"] for r in mine if r["kernel"] == "patched"})
-    foot = "; ".join([f"Linux {newest['release']}, base {newest['base']}"]
-                     + [f"series {name}" for name in named]
-                     + [newest["date"], newest["command"]])
     return draw(series, f"{workload} on {device}: I/Os per million ticks",
                 "many-core simulation, logarithmic; "
-                "dashed: base, solid: with the series", foot)
+                "dashed: base, solid: with the series", _origin(mine))
+
+
+def _origin(records):
+    newest = max(records, key=lambda r: r["date"])
+    named = sorted({r["series"] for r in records if r["kernel"] == "patched"})
+    return "; ".join([f"Linux {newest['release']}, base {newest['base']}"]
+                     + [f"series {name}" for name in named]
+                     + [newest["date"], newest["command"]])
+
+
+def nvme_study(records, value, unit):
+    """One figure of the NVMe study over the depth, or None: its jobs are those
+    with the most load."""
+    mine = [(*map(int, r["workload"].split(" x ")), r) for r in records
+            if r["what"] == "nvmestudy" and r["values"].get(value)]
+    mine = [cell for cell in mine if cell[0] == max(c[0] for c in mine)]
+    if len({depth for _, depth, _ in mine}) < 2:
+        return None
+    series = {}
+    for _, depth, rec in sorted(mine, key=lambda c: (
+            c[2]["kernel"], c[2]["sched"], c[1])):
+        line = series.setdefault((rec["sched"], rec["kernel"]), [])
+        line.append((depth, rec["values"][value]))
+    return draw(series, f"4 KiB random writes by {mine[0][0]} jobs: {unit}",
+                f"{mine[0][2]['device']}, by the wall clock, logarithmic; "
+                "dashed: base, solid: with the series",
+                _origin([rec for _, _, rec in mine]), axis="depth of a job")
+
+
+def pictures(records):
+    """{file name: picture} of all that the records allow to draw."""
+    found = {"scaling.svg": scaling(records),
+             "nvme-study-iops.svg": nvme_study(records, "iops", "IOPS"),
+             "nvme-study-p99.svg": nvme_study(
+                 records, "lat_p99", "99th percentile of the latency, us")}
+    return {name: text for name, text in found.items() if text}

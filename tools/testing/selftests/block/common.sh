@@ -243,7 +243,12 @@ sdebug_reset() {
 kind_of() {
 	case $1 in
 	vd*) echo virtio_blk ;;
-	nvme*) echo nvme ;;
+	nvme*)
+		if grep -q none "/sys/block/$1/queue/zoned"; then
+			echo nvme
+		else
+			echo zns
+		fi ;;
 	*) echo other ;;
 	esac
 }

@@ -20,13 +20,31 @@ zoned() {
 	null_fault "$1" requeue 0 0
 }
 
+# An NVMe disk checks by itself that the writes to a zone are in order.
+zns() {
+	local depth disk=$1
+
+	command -v blkzone >/dev/null || { skip "no program blkzone"; return; }
+	[ "$(cat "/sys/block/$disk/queue/chunk_sectors")" -eq 8192 ] ||
+		{ skip "the zones of $disk are not of 4 MiB"; return; }
+	for depth in 1 16; do
+		blkzone reset "/dev/$disk" 2>>"$BLK_TMP" ||
+			{ fail "cannot reset the zones of $disk"; return; }
+		load "$disk" -t 4 -d $depth -n 1000 -r 0 -p seq -z 16m || return
+	done
+}
+
 need_program fio
 start_tests
 FIRST_NAME=$TEST_NAME
 for_each_device verify memory_backed=1
 requeues=/dev/null
+TEST_NAME="verify zoned"
+if [ "$TEST_KINDS" != null_blk ]; then
+	TEST_KINDS=zns
+	for_each_device zns
+fi
 TEST_KINDS=null_blk
 TEST_DEVS=
-TEST_NAME="verify zoned"
 for_each_device zoned zoned=1 zone_size=4 memory_backed=1
 finish_tests

@@ -1,0 +1,130 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The NVMe driver below the schedulers: no command id twice in flight, commands
+# whose completion is lost, a controller that is removed and found again.
+
+. "$(dirname "$0")/common.sh"
+
+SECS=8
+FAULT=/sys/kernel/debug/fail_io_timeout
+KEEP="--size=8m --iodepth=16"	# what the removed disk has to keep
+
+# ids DISK: from the trace; a completion is seen before its id is free again
+ids() {
+	awk -v name="disk=$1" '
+	# "nvme0: disk=nvme0n1, qid=1, cmdid=20490, ...", where the upper 4 bits count
+	{
+		gsub(",", "")
+		what = qid = id = ""
+		for (i = 1; i <= NF; i++) {
+			if ($i ~ /^nvme_(setup_cmd|complete_rq):$/)
+				what = $i
+			else if ($i == name)
+				mine[NR] = 1
+			else if ($i ~ /^qid=/)
+				qid = $i
+			else if ($i ~ /^cmdid=/)
+				id = substr($i, 7) % 4096
+		}
+		if (!(NR in mine))
+			next
+	}
+	what == "nvme_setup_cmd:" {
+		commands++
+		twice += (qid, id) in flying
+		flying[qid, id] = 1
+		if (++now > most)
+			most = now
+	}
+	what == "nvme_complete_rq:" { now--; delete flying[qid, id] }
+	END { printf "commands=%d twice=%d most=%d\n", commands, twice, most }
+	' $TRACE/trace
+}
+
+unique() {
+	local disk=$1 r
+
+	[ -d /sys/kernel/tracing/events/nvme ] || { skip "no events of NVMe"; return; }
+	let_pass "$disk" "$3"
+	trace_start "$disk" nvme/nvme_{setup_cmd,complete_rq} || return
+	load "$disk" -t 4 -d 16 -r 50 -n 500 || return
+	trace_end
+	trace_complete || return
+	r=$(ids "$disk")
+	note "$disk: $r"
+	[ "$(value_of commands "$r")" -ge 1500 ] && [ "$(value_of most "$r")" -ge 4 ] ||
+		{ fail "too few commands seen: $r"; return; }
+	[ "$(value_of twice "$r")" -eq 0 ] || fail "a command id is twice in flight: $r"
+}
+
+lose_completions() {
+	echo "$2" >"/sys/block/$1/io-timeout-fail"
+	echo 1000 >$FAULT/interval
+	echo 0 >$FAULT/verbose
+	echo "$2" >$FAULT/times
+	echo $((100 * ($2 > 0))) >$FAULT/probability
+}
+
+timed_out() {
+	dmesg | grep -c "nvme.*timeout"
+}
+
+# The driver aborts a command, and resets the controller if that does not help
+timeouts() {
+	local disk=$1 before seen status
+
+	[ -d $FAULT ] && [ -e "/sys/block/$disk/io-timeout-fail" ] ||
+		{ skip "no fault injection of timeouts"; return; }
+	let_pass "$disk" "$3"
+	before=$(cat "/sys/block/$disk/queue/io_timeout")
+	put "/sys/block/$disk/queue/io_timeout" 1000 || return
+	seen=$(timed_out)
+	lose_completions "$disk" 3
+	data_is_kept "$disk" --numjobs=2 --size=2m --offset_increment=4m --iodepth=16 \
+		--iodepth_batch_submit=8 --time_based --runtime=$SECS
+	status=$?
+	lose_completions "$disk" 0
+	echo "$before" >"/sys/block/$disk/queue/io_timeout"
+	seen=$(($(timed_out) - seen))
+	note "$disk: $seen timeouts"
+	[ $status -eq 0 ] || return $status
+	[ "$seen" -ge 1 ] || fail "no command timed out"
+}
+
+# Errors while it is away are no error
+removed() {
+	local disk=$1 sched=$3 device pid status
+
+	device=$(readlink -f "/sys/block/$disk/device/device")
+	[ -w "$device/remove" ] || { skip "$disk is not on PCI"; return; }
+	# shellcheck disable=SC2086
+	data_is_kept "$disk" $KEEP || return
+	"$BLKLOAD" -e -t 3 -d 16 -r 50 -o 32m -s 600 "/dev/$disk" >/dev/null 2>&1 &
+	pid=$!
+	sleep 2
+	echo 1 >"$device/remove"
+	kill $pid
+	wait_until 30 gone $pid || fail "I/O on a disk that is gone does not end"
+	status=$?
+	put /sys/bus/pci/rescan 1
+	[ $status -eq 0 ] || return $status
+	wait_until 30 test -b "/dev/$disk" || { fail "$disk is not found again"; return; }
+	# it is still being made when it can be seen
+	wait_until 10 set_sched "$disk" "$sched" || return
+	reason=
+	# shellcheck disable=SC2086
+	data_is_kept "$disk" $KEEP --verify_only
+}
+
+need_program fio
+start_tests
+TEST_KINDS=nvme
+requeues=/dev/null
+FIRST_NAME=$TEST_NAME
+TEST_NAME="nvme ids"
+for_each_device unique
+TEST_NAME="nvme timeouts"
+for_each_device timeouts
+TEST_NAME="nvme removed"
+for_each_device removed
+finish_tests
