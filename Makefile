@@ -14,7 +14,8 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup base qemu tree refresh am kernels boot scaletest manycore \
-	bench slowdisk plugtest nvme-study report compare check clean
+	bench slowdisk plugtest nvme-study report compare check check-nvme \
+	clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -25,6 +26,9 @@ scaletest: ## The main job: set up, build, measure base and patched, report
 
 check: ## Run all tests (GROUPS="unit series" for some)
 	@tools/check $(GROUPS)
+
+check-nvme: ## More tests on NVMe, and for longer
+	@tools/check nvme
 
 setup: ## Install the packages that are missing, or name them
 	@tools/setup
@@ -64,7 +68,7 @@ slowdisk: ## Merging and order on slow disks, by the wall clock
 plugtest: ## Merging in plugs: raid arrays, buffered writes, doorbells
 	@tools/bench/plugtest
 
-nvme-study: ## fio at depths from 1 to 2048 on QEMU's NVMe: IOPS, latencies
+nvme-study: ## fio at depths from 1 to 2048 on NVMe disks: IOPS, latencies
 	@tools/bench/nvmestudy
 
 report: ## Tables, picture and README from the newest results

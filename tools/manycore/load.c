@@ -34,6 +34,7 @@ static const char usage[] =
 "  warm-up=N (batches before the stretch)\n"
 "  seconds=N (do the work again until N seconds have passed)\n"
 "  stat=FILE (the disk's counters, printed as they were before and after)\n"
+"  groups=DIR (threads are in turns in the cgroups DIR/0 and DIR/1)\n"
 "  single=1 (one system call an I/O)  writer=1 (thread 0 writes one by one in\n"
 "  sequence, `depth` I/Os in flight; the others go on until it is done)\n";
 
@@ -43,6 +44,7 @@ static int reads = 100, order = ORDER_RANDOM, single, writer, depth = 32;
 static int seconds, warm_up = 20, streams = 1;
 static const char *device;
 static uint64_t blocks;
+static const char *groups;	/* directory of cgroups 0 and 1, of threads */
 static const char *stat_file;	/* /sys/block/DISK/stat */
 static char stat_before[256], stat_after[256];
 static pthread_barrier_t ready;
@@ -253,11 +255,25 @@ static void read_stat(char *to, size_t size)
 		close(fd);
 }
 
+static void join_group(const struct task *t)
+{
+	char name[256];
+	FILE *tasks;
+
+	snprintf(name, sizeof(name), "%s/%d/tasks", groups, t->me % 2);
+	tasks = fopen(name, "w");
+	/* 0: this thread */
+	if (!tasks || fprintf(tasks, "0") < 0 || fclose(tasks))
+		fail(name);
+}
+
 static void *work(void *arg)
 {
 	struct task *t = arg;
 	int i;
 
+	if (groups)
+		join_group(t);
 	task_setup(t);
 	mark(MARK_WORK);
 	for (i = 0; i < warm_up; i++)
@@ -331,6 +347,10 @@ static void parse(char *arg)
 	*value++ = '\0';
 	if (!strcmp(arg, "stat")) {
 		stat_file = value;
+		return;
+	}
+	if (!strcmp(arg, "groups")) {
+		groups = value;
 		return;
 	}
 	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)

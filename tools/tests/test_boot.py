@@ -114,8 +114,32 @@ class BootTest(unittest.TestCase):
         self.assertEqual((self.out / "size").read_text().split()[0], "0")
         self.assertFalse(list(self.out.glob(".disk*")))
 
+    def test_namespaces(self):
+        self.boot(GOOD, devices=["nvme:size=3,namespaces=2,queues=4"])
+        words = self.words()
+        self.assertIn("nvme,id=ctrl0,serial=blkscale0,max_ioqpairs=4", words)
+        self.assertIn("nvme-ns,bus=ctrl0,drive=disk0", words)
+        self.assertIn("nvme-ns,bus=ctrl0,drive=disk0-1", words)
+        self.assertFalse(list(self.out.glob(".disk*")))
+
+    def test_a_root_that_outlives_a_suspend(self):
+        self.boot(GOOD)
+        self.assertNotIn("q35", self.words())
+        self.boot(GOOD, pcie=True)
+        self.assertIn("q35", self.words())
+        self.assertEqual(sum("no-soft-reset=on" in w for w in self.words()), 2)
+
+    def test_a_disk_with_bad_blocks(self):
+        self.boot(GOOD, devices=["virtio-blk:size=3,bad=100"])
+        drive, = [w for w in self.words() if "id=disk0" in w]
+        self.assertTrue(drive.startswith("driver=blkdebug,"), drive)
+        self.assertEqual([drive.count(f".sector={n},") for n in (0, 800, 1600)],
+                         [1, 1, 1])
+        self.assertEqual(drive.count("errno="), 3)
+
     def test_wrong_disks(self):
-        for spec in ("floppy", "nvme:size=big", "nvme:size=0", "virtio-blk:queues=0"):
+        for spec in ("floppy", "nvme:bad=0", "nvme:size=big", "nvme:namespaces=0",
+                     "nvme:size=0", "virtio-blk:queues=0"):
             with self.subTest(spec):
                 said, _ = error_of(self.boot, GOOD, devices=[spec])
                 self.assertRegex(said, f"^error: device '?{spec}.*\n$")
@@ -147,6 +171,20 @@ class BootTest(unittest.TestCase):
             note.assert_called_once()
             result = self.boot("sleep 60")
         self.assertIn("did not begin its job within 1s", result.trouble)
+
+    def test_a_guest_that_loses_a_timer_boots_once_more(self):
+        stall = "echo 'rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:' " \
+                ">>$OUT/console.log; "
+        timer = "echo 'rcu: Possible timer handling issue on cpu=1' " \
+                ">>$OUT/console.log; "
+        begun = "echo hello >$OUT/job.log; "
+        good = "[ -e $OUT/again ] && { " + GOOD + "; exit; }; >$OUT/again; "
+        for script, again in ((stall + timer, True), (stall, False),
+                              (stall + timer + begun, False)):
+            with self.subTest(script), mock.patch.object(boot, "note") as note:
+                result = self.boot(good + script)
+                (self.out / "again").unlink()
+                self.assertEqual((result.ok, note.call_count), (again, again))
 
     def test_trace(self):
         self.boot(GOOD, trace="pci_nvme_mmio_doorbell_sq")

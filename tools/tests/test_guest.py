@@ -73,7 +73,8 @@ class BootTest(unittest.TestCase):
     def start(self, printed, trouble=None, status=0):
         def run(**kwargs):
             kwargs["on_output"](printed)
-            return SimpleNamespace(trouble=trouble, status=status, log="log")
+            return SimpleNamespace(trouble=trouble, status=status, log="log",
+                                   stderr="")
         found = guest.Unprinted()
         with mock.patch.object(guest.boot, "run", run), \
                 mock.patch.object(guest.blkload, "build"), \
@@ -108,16 +109,43 @@ class BootTest(unittest.TestCase):
         boot, _ = self.start("")
         self.assertIn("no result of order", boot[2])
 
+    def test_an_emulator_that_fails_is_started_again(self):
+        runs = []
+
+        def run(**kwargs):
+            runs.append(kwargs["args"])
+            done = kwargs["args"][0]
+            kwargs["on_output"](f"# begin {done}\nok 1 {done}: a\n1..1\n"
+                                f"# end {done} 0 3\n")
+            bad = len(runs) == 1
+            return SimpleNamespace(
+                trouble="no result" if bad else None, log="log",
+                status=None if bad else 0,
+                stderr="x.c:1: Assertion `y' failed.\n" if bad else "")
+        found = guest.Unprinted()
+        with mock.patch.object(guest.boot, "run", run), \
+                mock.patch.object(guest.blkload, "build"), \
+                contextlib.redirect_stderr(io.StringIO()):
+            guest.run_boot(guest.Boot("x", ["order", "qd1"]), self.ARGS, found)
+        self.assertEqual(runs, [["order", "qd1"], ["qd1"]])
+        self.assertTrue(all(good for good, _, _ in found.results))
+
     def test_selection(self):
         def pick(*tests):
             return [(b.name, b.tests) for b in guest.selected(
                 guest.arguments(list(tests)))]
         self.assertEqual(pick("merge"), [("shallow", ["merge"])])
         self.assertEqual(pick("red"), [("base", ["order"])])
-        self.assertEqual(len(pick()), 4)
+        self.assertEqual(len(pick()), 6)
         kinds = guest.selected(guest.arguments(["merge", "--kinds", "nvme"]))
         self.assertEqual(kinds[0].env, {"TEST_KINDS": "nvme"})
-        self.assertIn("known are", 
+        self.assertEqual(pick("order", "--kinds", "null_blk"),
+                         [("quiet", ["order"])])
+        long = guest.selected(guest.arguments(["--long"]))
+        self.assertEqual([b.name for b in long], ["nvme", "asleep"])
+        self.assertLess({"nvme", "order", "verify"}, set(long[0].tests))
+        self.assertIn("TEST_SECS", long[0].env)
+        self.assertIn("known are",
                       error_of(guest.arguments, ["nonsense"])[0])
 
 

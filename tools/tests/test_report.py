@@ -276,10 +276,12 @@ class NvmeStudy(unittest.TestCase):
     def test_rows_by_depth_then_scheduler(self):
         (table,) = report.nvme_study(self.RECORDS)
         self.assertEqual([row[:4] for row in table.rows],
-                         [["4 x 1", "none", "1000", ""],
-                          ["4 x 2", "bfq", "300 -> 600", "x2.00"],
-                          ["4 x 16", "bfq", "500 -> 1000", "x2.00"]])
-        self.assertEqual(table.rows[0][5], "20.2")
+                         [["QEMU NVMe", "4 x 1", "none", "1000"],
+                          ["QEMU NVMe", "4 x 2", "bfq", "300 -> 600"],
+                          ["QEMU NVMe", "4 x 16", "bfq", "500 -> 1000"]])
+        self.assertEqual([row[4] for row in table.rows],
+                         ["", "x2.00", "x2.00"])
+        self.assertEqual(table.rows[0][6], "20.2")
 
     def test_pictures(self):
         drawn = svg.pictures(self.RECORDS)

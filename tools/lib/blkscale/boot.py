@@ -21,6 +21,7 @@ TRACE = "qemu.trace"
 GRACE = 15		# seconds for the rest of a report of something stuck
 START = 240		# seconds until the job begins
 NOT_STARTED = "the guest did not begin its job"
+LOST_TIMER = "Possible timer handling issue"
 
 # What every guest gets; later words win.  rcu: an emulated CPU that waits
 # for the host's is no stall.
@@ -86,40 +87,60 @@ def image(kernel, config):
 # ------------------------------------------------------------- disks
 
 def _disk(spec, number, out):
-    """QEMU's arguments for TYPE[:KEY=VALUE,...], and the file behind it.
+    """QEMU's arguments for TYPE[:KEY=VALUE,...], and the files behind it.
 
-    size= is in MB; other keys that are not ours go to QEMU's device, the last
-    one if there are more.
+    size= is in MB, of each namespace; other keys that are not ours go to
+    QEMU's device, the last one if there are more. bad=N: each Nth block of
+    4 KiB in the first MB cannot be written.
     """
     kind, _, rest = spec.partition(":")
     opts = dict(word.partition("=")[::2] for word in rest.split(",") if word)
     try:
         size = int(opts.pop("size", 256))
         queues = int(opts.pop("queues", 1))
+        spaces = int(opts.pop("namespaces", 1)) if kind == "nvme" else 1
+        bad = int(opts.pop("bad", 256))
     except ValueError:
-        die(f"device {spec}: size and queues are numbers")
-    drive, serial = f"disk{number}", f"blkscale{number}"
+        die(f"device {spec}: size, queues, namespaces and bad are numbers")
+    serial = f"blkscale{number}"
+    drives = [f"disk{number}", *(f"disk{number}-{n}" for n in range(1, spaces))]
+    controller = (f"nvme,id=ctrl{number},serial={serial},"
+                  f"max_ioqpairs={queues}")
     devices = {
-        "virtio-blk": [f"virtio-blk-pci,drive={drive},serial={serial},"
+        "virtio-blk": [f"virtio-blk-pci,drive={drives[0]},serial={serial},"
                        f"num-queues={queues}"],
-        "nvme": [f"nvme,drive={drive},serial={serial},max_ioqpairs={queues}"],
-        "zns": [f"nvme,id=ctrl{number},serial={serial},max_ioqpairs={queues}",
-                f"nvme-ns,bus=ctrl{number},drive={drive},zoned=true,"
-                "zoned.zone_size=4M"],
+        "nvme": [f"nvme,drive={drives[0]},serial={serial},"
+                 f"max_ioqpairs={queues}"] if spaces == 1 else
+                [controller, *(f"nvme-ns,bus=ctrl{number},drive={drive}"
+                               for drive in drives)],
+        "zns": [controller, f"nvme-ns,bus=ctrl{number},drive={drives[0]},"
+                "zoned=true,zoned.zone_size=4M"],
     }
-    if kind not in devices or size < 1 or queues < 1:
+    if kind not in devices or min(size, queues, spaces, bad) < 1:
         die(f"device '{spec}' is not known",
-            "use virtio-blk, nvme or zns, with :size=MB,queues=N")
-    path = out / f".{drive}"
-    with open(path, "wb") as file:
-        file.truncate(size << 20)
+            "use virtio-blk, nvme or zns, with :size=MB,queues=N,bad=N, and "
+            "nvme with namespaces=N")
+    args, files = [], [out / f".{drive}" for drive in drives]
+    for drive, path in zip(drives, files):
+        with open(path, "wb") as file:
+            file.truncate(size << 20)
+        args += ["-drive", f"{_image(path, range(0, 256, bad))},if=none,"
+                 f"id={drive},cache=unsafe,discard=unmap"]
     *first, last = devices[kind]
     last = ",".join([last, *(f"{k}={v}" for k, v in opts.items())])
-    args = ["-drive", f"file={_comma(path)},if=none,id={drive},format=raw,"
-            "cache=unsafe,discard=unmap"]
     for device in [*first, last]:
         args += ["-device", device]
-    return args, path
+    return args, files
+
+
+def _image(path, bad):
+    if len(bad) < 2:
+        return f"file={_comma(path)},format=raw"
+    rules = "".join(f",inject-error.{n}.{word}" for n, block in enumerate(bad)
+                    for word in ("event=none", "iotype=write", "errno=5",
+                                 f"sector={8 * block}"))
+    return ("driver=blkdebug,image.driver=raw,image.file.driver=file,"
+            f"image.file.filename={_comma(path)}{rules}")
 
 
 def _comma(path):
@@ -138,22 +159,31 @@ SPEED = {"kvm": ["-accel", "kvm"],
 ACCELERATORS = ("auto", *SPEED)
 
 
-def _machine(kernel, cpus, mem, accel, cpu_model, append):
+def _machine(kernel, cpus, mem, accel, cpu_model, append, pcie):
     root = ("local,id=r,path=/,security_model=none,readonly=on,"
             "multidevs=remap")
+    machine = ["-machine", "q35"] if pcie else []
     speed = SPEED[accel]
     words = f'{APPEND} init="{INIT}" {append}'.strip()
     return [*speed, "-cpu", cpu_model, "-smp", str(cpus), "-m", f"{mem}M",
             "-nodefaults", "-display", "none", "-no-reboot",
-            "-kernel", str(kernel), "-append", words,
-            "-fsdev", root,
-            "-device", "virtio-9p-pci,fsdev=r,mount_tag=r"]
+            "-kernel", str(kernel), "-append", words, *machine,
+            "-fsdev", root, *_share("r", pcie)]
 
 
-def _share(out):
+def _share(tag, pcie):
+    device = f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"
+    if not pcie:
+        return ["-device", device]
+    # a root file system must outlive a suspend, which takes PCIe
+    port, chassis = f"port-{tag}", {"r": 1, "out": 2}[tag]
+    return ["-device", f"pcie-root-port,id={port},chassis={chassis}",
+            "-device", f"{device},bus={port},x-pcie-pm-no-soft-reset=on"]
+
+
+def _output(out, pcie):
     return ["-fsdev", f"local,id=out,path={_comma(out)},security_model=none,"
-            "multidevs=remap",
-            "-device", "virtio-9p-pci,fsdev=out,mount_tag=out"]
+            "multidevs=remap", *_share("out", pcie)]
 
 
 def _console(out, shell):
@@ -313,17 +343,30 @@ def _judge(result, ended, process):
                            f"last line of {result.console}: {last}"))
 
 
+def _lost(result):
+    """An emulated machine may lose its way in the firmware or the boot, or the
+    timer of a CPU that it starts; its job has not begun then."""
+    if result.status is not None or result.log.exists():
+        return False
+    found = trouble.report(result.console)
+    if not found:
+        return NOT_STARTED in (result.trouble or "")
+    return "detected stalls" in found.splitlines()[0] and \
+        LOST_TIMER in result.console.read_text(errors="replace")
+
+
 def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
         accel="auto", append="", plugin=None, devices=(), timeout=600,
         silent=None, out=None, shell=False, cpu_model="max", env=None,
-        on_output=None, trace=None):
+        on_output=None, trace=None, pcie=False):
     """Boot, run the job, wait for the end.  Never raises for a bad guest:
     look at the result's status and trouble.
 
     plugin: "file.so,arg=value"; silent: seconds without a line on the console
     or from the job (default: none set); env: more variables for the job;
     on_output: called with what the job prints, as it prints it; trace: events
-    of QEMU, which the job finds in $OUT/TRACE as they happen.
+    of QEMU, which the job finds in $OUT/TRACE as they happen; pcie: a machine
+    that can suspend.
     """
     kernel = image(kernel, config)
     accel = _accelerator(accel, plugin, kernel)
@@ -331,8 +374,9 @@ def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
     out.mkdir(parents=True, exist_ok=True)
     _write_job(out, job, args, env, shell)
     prefix, environment = qemu.command()
-    argv = [*prefix, *_machine(kernel, cpus, mem, accel, cpu_model, append),
-            *_share(out), *_console(out, shell)]
+    argv = [*prefix, *_machine(kernel, cpus, mem, accel, cpu_model, append,
+                                pcie),
+            *_output(out, pcie), *_console(out, shell)]
     if plugin:
         argv += ["-plugin", str(plugin)]
     if trace:
@@ -340,15 +384,13 @@ def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
     disks = []
     try:
         for number, spec in enumerate(devices):
-            words, path = _disk(spec, number, out)
+            words, files = _disk(spec, number, out)
             argv += words
-            disks.append(path)
+            disks += files
         (out / "qemu.command").write_text(shlex.join(argv) + "\n")
         result = _run(argv, environment, out, shell, timeout, silent, on_output)
-        # an emulated machine may lose its way in the firmware or the boot
-        if NOT_STARTED in (result.trouble or "") and \
-                not trouble.report(result.console):
-            note(f"{result.trouble}; once more")
+        if _lost(result):
+            note(f"{result.trouble.splitlines()[0]}; once more")
             result = _run(argv, environment, out, shell, timeout, silent,
                           on_output)
         return result

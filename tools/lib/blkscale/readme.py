@@ -14,9 +14,10 @@ TEXT = FOLDER / "README.in"
 FIGURES = FOLDER / "measured.json"
 README = paths.ROOT / "README.md"
 SCALING = "scaling.svg"
-ALT = {SCALING: "Throughput over CPUs, by scheduler and kernel",
-       "nvme-study-iops.svg": "IOPS of an NVMe disk over the depth",
-       "nvme-study-p99.svg": "Latency of an NVMe disk over the depth"}
+ALT = {SCALING: "Throughput over CPUs, by scheduler and kernel"}
+for device, name in svg.STUDIED.items():
+    ALT[f"{name}-iops.svg"] = f"IOPS of {device} over the depth"
+    ALT[f"{name}-p99.svg"] = f"Latency of {device} over the depth"
 MARK = "<!-- measured -->"
 HOW = "run tools/report/report --readme"
 

@@ -8,7 +8,8 @@ from .tables import Table, change, number, ratio, times
 
 SCHEDS = ("none", "kyber", "mq-deadline", "bfq")
 MAIN = "scaletest"
-WORKLOADS = (MAIN, "batchtest", "qd1", "saturated", "rwmix")
+WORKLOADS = (MAIN, "batchtest", "qd1", "saturated", "rwmix",
+             "rotational", "weights")
 # The figures of a slow disk that are judged: what counts as lost, the least
 # share of base's, and a difference that is none.
 JUDGED = (("merged", "MERGES LOST", 0.98, 0.005),
@@ -274,12 +275,12 @@ def nvme_study(records):
     """As published in 2013, with the schedulers in place of two drivers."""
     cells = pairs(r for r in records if r["what"] == "nvmestudy")
     cells = dict(sorted(cells.items(), key=lambda c: (
-        natural(c[0][1]), rank(c[0][3], SCHEDS))))
+        c[0][2], natural(c[0][1]), rank(c[0][3], SCHEDS))))
     if not cells:
         return []
     rows = []
-    for (_, workload, _, sched, _), pair in cells.items():
-        rows.append([workload, sched, change(*sides(pair, "iops")),
+    for (_, workload, device, sched, _), pair in cells.items():
+        rows.append([device, workload, sched, change(*sides(pair, "iops")),
                      times(ratio(*reversed(sides(pair, "iops"))))]
                     + [change(*sides(pair, name), percent)
                        for name in ("usr", "sys")]
@@ -287,7 +288,7 @@ def nvme_study(records):
     used = [rec for pair in cells.values() for rec in pair.values()]
     return [Table("NVMe study: 4 KiB random writes, jobs x depth: IOPS, usr %, "
                   "sys %, latency in microseconds, base -> patched",
-                  ["load", "scheduler", "IOPS", "", "usr", "sys",
+                  ["disk", "load", "scheduler", "IOPS", "", "usr", "sys",
                    *LATENCIES.values()], rows,
                   ["By the wall clock of an emulated machine: figures swing "
                    "by 20 to 40 % from boot to boot."] + origin(used))]

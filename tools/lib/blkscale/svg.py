@@ -159,11 +159,12 @@ def _origin(records):
                      + [newest["date"], newest["command"]])
 
 
-def nvme_study(records, value, unit):
+def nvme_study(records, device, value, unit):
     """One figure of the NVMe study over the depth, or None: its jobs are those
     with the most load."""
     mine = [(*map(int, r["workload"].split(" x ")), r) for r in records
-            if r["what"] == "nvmestudy" and r["values"].get(value)]
+            if r["what"] == "nvmestudy" and r["device"] == device
+            and r["values"].get(value)]
     mine = [cell for cell in mine if cell[0] == max(c[0] for c in mine)]
     if len({depth for _, depth, _ in mine}) < 2:
         return None
@@ -173,15 +174,19 @@ def nvme_study(records, value, unit):
         line = series.setdefault((rec["sched"], rec["kernel"]), [])
         line.append((depth, rec["values"][value]))
     return draw(series, f"4 KiB random writes by {mine[0][0]} jobs: {unit}",
-                f"{mine[0][2]['device']}, by the wall clock, logarithmic; "
+                f"{device}, by the wall clock, logarithmic; "
                 "dashed: base, solid: with the series",
                 _origin([rec for _, _, rec in mine]), axis="depth of a job")
 
 
+STUDIED = {"QEMU NVMe": "nvme-study", "nvme-loop": "nvme-loop-study"}
+
+
 def pictures(records):
     """{file name: picture} of all that the records allow to draw."""
-    found = {"scaling.svg": scaling(records),
-             "nvme-study-iops.svg": nvme_study(records, "iops", "IOPS"),
-             "nvme-study-p99.svg": nvme_study(
-                 records, "lat_p99", "99th percentile of the latency, us")}
+    found = {"scaling.svg": scaling(records)}
+    for device, name in STUDIED.items():
+        found[f"{name}-iops.svg"] = nvme_study(records, device, "iops", "IOPS")
+        found[f"{name}-p99.svg"] = nvme_study(
+            records, device, "lat_p99", "99th percentile of the latency, us")
     return {name: text for name, text in found.items() if text}

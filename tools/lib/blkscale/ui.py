@@ -28,6 +28,20 @@ class Parser(argparse.ArgumentParser):
         die(f"{self.prog}: {message}", f"see {self.prog} --help")
 
 
+def numbers(option, text, most=None):
+    """The value of an option such as --cpus 1,4 as a list; ends the program if
+    it is none."""
+    try:
+        found = [int(word) for word in text.split(",")]
+    except ValueError:
+        found = [0]
+    if min(found) < 1 or most and max(found) > most:
+        die(f"{option} {text}: not a list of numbers from 1 "
+            f"{f'to {most}' if most else 'on'}",
+            f"say, for instance, {option} 1,4,8,16")
+    return found
+
+
 def note(message):
     print(message, file=sys.stderr, flush=True)
 

@@ -12,6 +12,8 @@ _HARD = ("tickdisk:depth={depth},latency=0,interval=20,transfer=1,seek=500,"
          "cpu={device}")
 DEVICES = {
     "null_blk 1x128": "null:submit_queues=1,hw_queue_depth=128",
+    "rotational 1x128":
+        "null:submit_queues=1,hw_queue_depth=128,rotational=1",
     "null_blk 1x8": "null:submit_queues=1,hw_queue_depth=8",
     "null_blk Nx1024": "null:submit_queues={cpus},hw_queue_depth=1024",
     "flash 8": _FLASH.replace("{depth}", "8"),
@@ -31,6 +33,7 @@ class Workload:
     batch: int = 4		# I/Os a submit, or in flight one by one
     share: float = 1.0		# of the scaletest's speed, about
     merges: bool = False	# merged share and KiB per request matter
+    queued: bool = False	# nothing goes past the scheduler
 
     @property
     def ticks(self):
@@ -52,6 +55,10 @@ _ALL = [
     Workload("qd1", "null_blk 1x128", "size=512", batch=1, share=0.7),
     Workload("saturated", "null_blk 1x8", "size=512", share=0.7),
     Workload("rwmix", "null_blk 1x128", "size=512 reads=70"),
+    # what bfq promises here it cannot keep without its queues
+    Workload("rotational", "rotational 1x128", "size=512", queued=True),
+    Workload("weights", "null_blk 1x128", "size=512 groups=/run/groups",
+             queued=True),
     Workload("flash8", "flash 8", "size=512"),
     Workload("flash32", "flash 32", "size=512"),
     Workload("flash64", "flash 64", "size=512"),
@@ -67,6 +74,7 @@ WORKLOADS = {w.name: w for w in _ALL}
 
 GROUPS = {
     "null": ["scaletest", "batchtest", "qd1", "saturated", "rwmix"],
+    "bfq": ["rotational", "weights"],
     "flash": ["flash8", "flash32", "flash64"],
     "disk": [n for n in WORKLOADS if n.startswith("disk-")],
     "disk8": [n for n in WORKLOADS if n.startswith("disk8-")],
@@ -102,7 +110,7 @@ def speed(workload, sched, cpus, kernel="base"):
         return _HARD_SPEED * workload.share
     if workload.device.startswith("flash"):
         return _FLASH_SPEED[sched]
-    table = _SPEED if kernel == "base" else {**_SPEED, **_PATCHED_SPEED}
+    table = _SPEED if kernel == "base" or workload.queued else {**_SPEED, **_PATCHED_SPEED}
     return _nearest(table[sched], cpus) * workload.share
 
 
@@ -116,7 +124,7 @@ def batches(workload, sched, cpus, scale=1.0, kernel="base"):
 
 def load_arguments(workload, sched, cpus, scale=1.0, kernel="base"):
     warm_up = f"warm-up={_BFQ_WARM_UP} " if sched == "bfq" and \
-        kernel != "base" and not workload.merges else ""
+        kernel != "base" and not (workload.merges or workload.queued) else ""
     return (f"threads={workload.threads or cpus} {warm_up}"
             f"batch={workload.batch} {workload.load} seconds=2 "
             f"batches={batches(workload, sched, cpus, scale, kernel)}")

@@ -5,6 +5,8 @@
 # The tests only use devices that they make themselves (null_blk, scsi_debug) and
 # those named in TEST_DEVS, whose content is lost:
 #   TEST_DEVS="/dev/vdb /dev/nvme1n1" ./test_verify.sh
+# and in TEST_BAD_DEVS, of which each 13th block of 4 KiB in the first MiB cannot
+# be written.
 # TEST_SCHEDS, TEST_KINDS and BLKLOAD narrow or redirect a run. TEST_UNTIL_RED ends
 # it with the first failure.
 
@@ -13,6 +15,7 @@ BLKLOAD=${BLKLOAD:-$BLK_DIR/blkload}
 TEST_SCHEDS=${TEST_SCHEDS:-mq-deadline bfq}
 TEST_KINDS=${TEST_KINDS:-null_blk scsi_debug virtio_blk nvme}
 NULLB=/sys/kernel/config/nullb
+NVMET=/sys/kernel/config/nvmet
 SDEBUG=/sys/bus/pseudo/drivers/scsi_debug
 SDEBUG_QUEUE=64
 SDEBUG_NSEC=100000
@@ -25,6 +28,7 @@ failed=0
 passed=0
 null_made=()
 md_made=()
+nvmet_made=
 bg=()
 reason=
 
@@ -101,6 +105,7 @@ cleanup() {
 	background_stop
 	trace_stop
 	md_remove_all
+	nvmet_remove
 	null_remove_all
 	rm -f "$BLK_TMP"
 }
@@ -238,6 +243,45 @@ sdebug_reset() {
 	echo 0 >$SDEBUG/every_nth
 	wait_until 5 put $SDEBUG/ndelay "$SDEBUG_NSEC" || return
 	reason=
+}
+
+# nvmet_make NAME MIB QUEUES: sets $disk to an NVMe disk that is the file
+# $NVMET_FILE on this machine
+nvmet_make() {
+	local name=$1 sub=$NVMET/subsystems/$1 port=$NVMET/ports/99 answer number
+
+	disk=
+	[ -d $NVMET ] || modprobe -a nvmet nvme-loop 2>/dev/null
+	[ -d $NVMET ] && [ -w /dev/nvme-fabrics ] || { skip "no nvme-loop"; return; }
+	NVMET_FILE=$(mktemp) && truncate -s "$2M" "$NVMET_FILE" || return
+	nvmet_made=$name
+	mkdir "$sub" && put "$sub/attr_allow_any_host" 1 && mkdir "$sub/namespaces/1" &&
+		put "$sub/namespaces/1/device_path" "$NVMET_FILE" &&
+		put "$sub/namespaces/1/buffered_io" 1 &&
+		put "$sub/namespaces/1/enable" 1 &&
+		mkdir $port && put $port/addr_trtype loop &&
+		ln -s "$sub" "$port/subsystems/$name" || return
+	# the answer is "instance=1,cntlid=1"
+	exec 9<>/dev/nvme-fabrics
+	echo "transport=loop,nqn=$name,nr_io_queues=$3" >&9 && read -r answer <&9 ||
+		{ fail "cannot connect to nvme-loop"; return; }
+	exec 9>&-
+	number=${answer#instance=}
+	disk=nvme${number%%,*}n1
+	wait_until 10 test -b "/dev/$disk" || fail "/dev/$disk did not appear"
+}
+
+nvmet_remove() {
+	local sub=$NVMET/subsystems/$nvmet_made port=$NVMET/ports/99 ctrl
+
+	[ -n "$nvmet_made" ] || return 0
+	for ctrl in /sys/class/nvme/nvme*; do
+		[ "$(cat "$ctrl/subsysnqn")" != "$nvmet_made" ] ||
+			echo 1 >"$ctrl/delete_controller"
+	done
+	rm -f "$port/subsystems/$nvmet_made" "$NVMET_FILE"
+	rmdir $port "$sub/namespaces/1" "$sub"
+	nvmet_made=
 }
 
 kind_of() {
@@ -427,6 +471,24 @@ data_is_kept() {
 		--name=write --rw=randwrite --verify=crc32c --do_verify=1 \
 		--verify_fatal=1 --verify_state_save=0 "$@" 2>&1) ||
 		fail "fio: $(grep -v '^3;' <<<"$log" | head -3 | tr '\n' ' ')"
+}
+
+# data_begin DISK SECONDS OPTION..., data_end: the same in the background, by two
+# jobs that read back soon; $fio is its process
+data_begin() {
+	local disk=$1 secs=$2
+	shift 2
+
+	( data_is_kept "$disk" --numjobs=2 --size=2m --offset_increment=4m \
+		--iodepth=16 --iodepth_batch_submit=8 --verify_backlog=64 \
+		--time_based --runtime="$secs" "$@" ||
+		{ echo "$reason" >>"$BLK_TMP"; exit 1; } ) &
+	fio=$!
+}
+
+data_end() {
+	wait_until 60 gone $fio || { fail "no end of fio's I/O"; return; }
+	wait $fio || fail "$(cat "$BLK_TMP")"
 }
 
 # A request that comes back to mq-deadline counts as dispatched each time, but as

@@ -175,15 +175,19 @@ classes() {
 
 # alone, where nobody else comes by, then several
 refused() {
-	local disk=$1 back
+	local disk=$1 back=0 tries=6
 
-	trace_start "$disk" block/block_rq_{insert,requeue,complete} || return
-	load "$disk" -n 100 -s 30 -l 3000 && load "$disk" -c -t 3 -n 100 -r 50 -l 3000 || return
-	trace_end
-	trace_complete || return
-	back=$(value_of back "$(passed_by)")
+	# few go past when the disk takes 2 at once
+	while [ $back -lt 3 ] && [ $((tries--)) -gt 0 ]; do
+		trace_start "$disk" block/block_rq_{insert,requeue,complete} || return
+		load "$disk" -n 100 -s 30 -l 3000 &&
+			load "$disk" -c -t 3 -n 100 -r 50 -l 3000 || return
+		trace_end
+		trace_complete || return
+		back=$((back + $(value_of back "$(passed_by)")))
+	done
 	note "$disk: $back came back that had gone past the scheduler"
-	[ "$back" -ge 3 ] || fail "only $back requests came back"
+	[ $back -ge 3 ] || fail "only $back requests came back"
 }
 
 # sdebug_refused DISK OPTS EVERY_NTH [verify]

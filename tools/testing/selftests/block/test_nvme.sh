@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # The NVMe driver below the schedulers: no command id twice in flight, commands
-# whose completion is lost, a controller that is removed and found again.
+# whose completion is lost, a controller that is removed and found again, and one
+# whose queues become fewer and more.
 
 . "$(dirname "$0")/common.sh"
 
-SECS=8
+SECS=${TEST_SECS:-8}
+WRITE_QUEUES=/sys/module/nvme/parameters/write_queues
 FAULT=/sys/kernel/debug/fail_io_timeout
 KEEP="--size=8m --iodepth=16"	# what the removed disk has to keep
 
@@ -91,12 +93,25 @@ timeouts() {
 	[ "$seen" -ge 1 ] || fail "no command timed out"
 }
 
+# found DEVICE NSID: sets $again to the disk that is this namespace; its name may
+# be another one than before
+found() {
+	local file
+
+	for file in "$1"/nvme/nvme*/nvme*n*/nsid; do
+		again=$(basename "$(dirname "$file")")
+		[ "$(cat "$file" 2>/dev/null)" != "$2" ] || [ ! -b "/dev/$again" ] || return 0
+	done
+	return 1
+}
+
 # Errors while it is away are no error
 removed() {
-	local disk=$1 sched=$3 device pid status
+	local disk=$1 sched=$3 device nsid again pid status
 
 	device=$(readlink -f "/sys/block/$disk/device/device")
 	[ -w "$device/remove" ] || { skip "$disk is not on PCI"; return; }
+	nsid=$(cat "/sys/block/$disk/nsid")
 	# shellcheck disable=SC2086
 	data_is_kept "$disk" $KEEP || return
 	"$BLKLOAD" -e -t 3 -d 16 -r 50 -o 32m -s 600 "/dev/$disk" >/dev/null 2>&1 &
@@ -108,12 +123,57 @@ removed() {
 	status=$?
 	put /sys/bus/pci/rescan 1
 	[ $status -eq 0 ] || return $status
-	wait_until 30 test -b "/dev/$disk" || { fail "$disk is not found again"; return; }
+	wait_until 30 found "$device" "$nsid" && wait_until 30 test -b "/dev/$disk" ||
+		{ fail "$disk is not found again"; return; }
 	# it is still being made when it can be seen
-	wait_until 10 set_sched "$disk" "$sched" || return
+	wait_until 10 set_sched "$again" "$sched" || return
 	reason=
 	# shellcheck disable=SC2086
-	data_is_kept "$disk" $KEEP --verify_only
+	data_is_kept "$again" $KEEP --verify_only
+}
+
+# In the background, and reads that do not end with it. An emulated controller loses
+# interrupts when CPUs go offline: the driver looks by itself when a command is late,
+# and that is no error here; what was not issued at all remains one.
+busy() {
+	put "/sys/block/$1/queue/io_timeout" 3000 || return
+	background "$1" -d 4 -r 100 -o 32m -l 15000
+	data_begin "$1" "$SECS"
+}
+
+calm() {
+	data_end && background_stop || return
+	put "/sys/block/$1/queue/io_timeout" 30000
+}
+
+# reset_with DISK WRITE_QUEUES: the driver looks at the number when it resets
+reset_with() {
+	put $WRITE_QUEUES "$2" && step "$1" "/sys/block/$1/device/reset_controller" 1 ||
+		return
+	counts+=" $(find "/sys/block/$1/mq" -mindepth 1 -maxdepth 1 -type d | wc -l)"
+}
+
+# The number of hardware queues changes, while a CPU is there or is not
+queues() {
+	local disk=$1 before n cpu=/sys/devices/system/cpu/cpu1/online counts=
+
+	before=$(cat $WRITE_QUEUES)
+	[ "$before" -gt 0 ] && [ -w "/sys/block/$disk/device/reset_controller" ] ||
+		{ skip "no queues that can be taken away (nvme.write_queues=2)"; return; }
+	let_pass "$disk" "$3"
+	busy "$disk" || return
+	for n in 0 "$before"; do
+		reset_with "$disk" "$n" || break
+		[ -n "$TEST_HOTPLUG" ] && [ -e $cpu ] || continue
+		step "$disk" $cpu 0 && reset_with "$disk" "$n" && step "$disk" $cpu 1 || break
+	done
+	[ ! -e $cpu ] || [ -z "$TEST_HOTPLUG" ] || echo 1 >$cpu
+	echo "$before" >$WRITE_QUEUES
+	calm "$disk" || return
+	note "$disk: hardware queues:$counts"
+	[ -z "$reason" ] || return 1
+	[ "$(tr ' ' '\n' <<<"${counts# }" | sort -u | wc -l)" -ge 2 ] ||
+		fail "the number of hardware queues did not change:$counts"
 }
 
 need_program fio
@@ -127,4 +187,6 @@ TEST_NAME="nvme timeouts"
 for_each_device timeouts
 TEST_NAME="nvme removed"
 for_each_device removed
+TEST_NAME="nvme queues"
+for_each_device queues
 finish_tests

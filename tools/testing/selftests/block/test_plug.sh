@@ -78,6 +78,25 @@ plug() {
 	[ "$sched" != none ] || in_order "$disk" "$disk"
 }
 
+# A page has two buffers, which are written one by one: they merge, and neighbours
+# are rare
+buffered() {
+	local disk=$1 file
+
+	command -v fio >/dev/null || { skip "no program fio"; return; }
+	# its size is that of all buffers of the disk, until nobody has it open
+	exec {file}<>"/dev/$disk" && blockdev --setbsz 2048 "/dev/$disk" ||
+		{ fail "cannot have buffers of 2 KiB"; return; }
+	merged_since "$disk"
+	fio --name=buffered --filename="/dev/$disk" --rw=randwrite --bs=4k \
+		--ioengine=psync --fsync=64 --size=64m --io_size=4m >"$BLK_TMP" 2>&1 ||
+		{ fail "fio: $(head -3 "$BLK_TMP")"; return; }
+	merged_since "$disk"
+	exec {file}>&-
+	note "$disk: $percent % merged"
+	[ $percent -ge 45 ] && [ $percent -le 60 ] || fail "$percent % of the buffers merged, and not half"
+}
+
 # Two members, of which the second one has a scheduler
 stack() {
 	local disk=$1 sched=$2 batches streams
@@ -115,6 +134,8 @@ TEST_DEVS=
 schedulers=$TEST_SCHEDS
 TEST_SCHEDS="none $schedulers"
 for_each_device plug max_sectors=2560
+TEST_NAME="plug buffered"
+for_each_device buffered max_sectors=2560
 TEST_NAME="plug stacked"
 for TEST_SCHEDS in $schedulers; do
 	for_each_device stacked

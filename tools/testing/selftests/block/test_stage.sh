@@ -55,6 +55,10 @@ stage() {
 		# first come, first served
 		put "$io/write_expire" 0 && put "$io/fifo_batch" 1 || return
 	fi
+	# the first batch of mq-deadline is in the order of sectors; let it be over
+	load "$disk" -d 16 -n 64 -r 0 || return
+	[ "$sched" = bfq ] || grep -qx 1 "/sys/kernel/debug/block/$disk/sched/batching" ||
+		{ fail "no batch of the scheduler before the test"; return; }
 	probe_delayed && probe_staged "$sched" || return
 	trace_start "$disk" block/block_{getrq,rq_insert,rq_issue} \
 		blktest/{drained,delayed,delayed_all} || return

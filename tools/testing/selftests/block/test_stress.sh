@@ -46,17 +46,13 @@ stress() {
 	faults "$disk" "$2" 5 || return
 	background "$disk" -t 2 -d 1 -r 100 -o 32m
 	background "$disk" -d 16 -b 4 -r 100 -o 32m
-	( data_is_kept "$disk" --numjobs=2 --size=2m --offset_increment=4m \
-		--iodepth=8 --iodepth_batch_submit=4 --verify_backlog=64 \
-		--time_based --runtime=$SECS || { echo "$reason" >>"$BLK_TMP"; exit 1; } ) &
-	fio=$!
+	data_begin "$disk" "$SECS" --iodepth=8 --iodepth_batch_submit=4
 	changes "$disk" "$3"
 	status=$?
 	for cpu in /sys/devices/system/cpu/cpu[1-3]/online; do
 		[ -z "$TEST_HOTPLUG" ] || [ ! -e "$cpu" ] || echo 1 >"$cpu"
 	done
-	wait_until 60 gone $fio || { fail "no end of fio's I/O"; return; }
-	wait $fio || { fail "$(cat "$BLK_TMP")"; return; }
+	data_end || return
 	faults "$disk" "$2" 0
 	return $status
 }
