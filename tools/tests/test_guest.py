@@ -148,6 +148,14 @@ class BootTest(unittest.TestCase):
         self.assertIn("known are",
                       error_of(guest.arguments, ["nonsense"])[0])
 
+    def test_disks_are_those_of_their_boot(self):
+        for spec in guest.BOOTS:
+            named = {"TEST_DEVS": guest.DISK_NAMES, **spec.env}
+            for var, bad in (("TEST_DEVS", False), ("TEST_BAD_DEVS", True)):
+                for n in re.findall(r"disk:(\d+)", named.get(var, "")):
+                    with self.subTest(boot=spec.name, disk=n):
+                        self.assertEqual("bad=" in spec.disks[int(n)], bad)
+
 
 class SelftestsTest(unittest.TestCase):
     """What can be seen of the selftests without running them as root."""

@@ -55,8 +55,8 @@ _ALL = [
     Workload("qd1", "null_blk 1x128", "size=512", batch=1, share=0.7),
     Workload("saturated", "null_blk 1x8", "size=512", share=0.7),
     Workload("rwmix", "null_blk 1x128", "size=512 reads=70"),
-    # what bfq promises here it cannot keep without its queues
-    Workload("rotational", "rotational 1x128", "size=512", queued=True),
+    Workload("rotational", "rotational 1x128", "size=512"),
+    # bfq keeps weights by its queues only
     Workload("weights", "null_blk 1x128", "size=512 groups=/run/groups",
              queued=True),
     Workload("flash8", "flash 8", "size=512"),

@@ -6,6 +6,7 @@
 . "$(dirname "$0")/common.sh"
 
 LIMIT=3000	# ms
+NR=16
 
 # bounded DISK NAME OPTION...: each I/O of it below the limit
 bounded() {
@@ -19,12 +20,12 @@ bounded() {
 under_load() {
 	local disk=$1
 
-	bounded "$disk" flush -n 40 -x fsync || return
-	bounded "$disk" "synchronous write" -n 40 -r 0 -y || return
+	bounded "$disk" flush -n $NR -x fsync || return
+	bounded "$disk" "synchronous write" -n $NR -r 0 -y || return
 	case $2 in
-	scsi_debug) bounded "$disk" passthrough -n 40 -x sg ;;
-	nvme) bounded "$disk" passthrough -n 40 -x nvme ;;
-	virtio_blk) bounded "$disk" passthrough -n 40 -x "read:/sys/block/$disk/serial" ;;
+	scsi_debug) bounded "$disk" passthrough -n $NR -x sg ;;
+	nvme) bounded "$disk" passthrough -n $NR -x nvme ;;
+	virtio_blk) bounded "$disk" passthrough -n $NR -x "read:/sys/block/$disk/serial" ;;
 	esac
 }
 

@@ -10,8 +10,8 @@ verify() {
 	local batch="--iodepth=16 --iodepth_batch_submit=4"
 
 	# shellcheck disable=SC2086
-	data_is_kept "$1" --numjobs=3 --offset_increment=4m --size=4m $batch \
-		--name=read --rw=randread --size=4m --io_size=2m $batch
+	data_is_kept "$1" --numjobs=3 --offset_increment=4m --size=2m $batch \
+		--name=read --rw=randread --size=4m --io_size=1m $batch
 }
 
 zoned() {
@@ -30,7 +30,7 @@ zns() {
 	for depth in 1 16; do
 		blkzone reset "/dev/$disk" 2>>"$BLK_TMP" ||
 			{ fail "cannot reset the zones of $disk"; return; }
-		load "$disk" -t 4 -d $depth -n 1000 -r 0 -p seq -z 16m || return
+		load "$disk" -t 4 -d $depth -n 500 -r 0 -p seq -z 16m || return
 	done
 }
 

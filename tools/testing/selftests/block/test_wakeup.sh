@@ -3,9 +3,8 @@
 # Two CPUs with one I/O each meet again and again, and none of these I/Os needs a
 # timer to run the queue once more: whoever has to be told is told.
 #
-# On a disk that does not rotate they go past the scheduler, unless they meet, and
-# on one that does all go through it. Those of the real-time class do so
-# everywhere, and are staged where they find another CPU at it.
+# They go past the scheduler, unless they meet. Those of the real-time class go through
+# it, and are staged where they find another CPU at it, if the disk does not rotate.
 
 . "$(dirname "$0")/common.sh"
 
@@ -35,6 +34,7 @@ wakeup() {
 	for rotational in 0 1; do
 		echo $rotational >"/sys/block/$disk/queue/rotational"
 		meet "$disk" -t 2 -s 1 && meet "$disk" -t 2 -s 2 -d 3 -b 3 -r 50 || return
+		meet "$disk" -t 2 -s 1 -P 1:0 || return
 	done
 	echo 0 >"/sys/block/$disk/queue/rotational"
 	meet "$disk" -t 2 -s 4 -d 3 -b 3 -P 1:0 || return
