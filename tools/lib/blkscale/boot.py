@@ -19,7 +19,7 @@ TROUBLE_STATUS = 70
 KEPT = 200		# folders of earlier boots
 TRACE = "qemu.trace"
 GRACE = 15		# seconds for the rest of a report of something stuck
-START = 240		# seconds until the job begins
+START = 150		# seconds until the job begins
 NOT_STARTED = "the guest did not begin its job"
 LOST_TIMER = "Possible timer handling issue"
 
