@@ -11,8 +11,7 @@ steps() {
 
 	if [ "$kind" = null_blk ]; then
 		scheds="none mq-deadline bfq"
-		depths="4 256 16 64"
-		sizes="64 128 64 128"
+		depths="4 256 64"
 	fi
 	for other in $scheds; do
 		step "$disk" "$q/scheduler" $other || return
@@ -35,7 +34,7 @@ busy() {
 null_queues() {
 	local disk=$1 n
 
-	for n in 2 1 3 1; do
+	for n in 2 3 1; do
 		step "$disk" "$NULLB/$disk/submit_queues" $n || return
 	done
 }
