@@ -6,7 +6,7 @@
 
 . "$(dirname "$0")/common.sh"
 
-LIMIT=3000	# ms
+LIMIT=10000	# ms
 THREADS=4
 SIZE=64		# MiB
 ENOUGH=20
