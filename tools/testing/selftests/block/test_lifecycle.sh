@@ -7,7 +7,7 @@
 # a step takes seconds here: null_blk goes through all, others through some
 steps() {
 	local disk=$1 kind=$2 sched=$3 q=/sys/block/$1/queue other
-	local scheds="none" depths="4 64" sizes="64 128"
+	local scheds="none" depths="4 64"
 
 	if [ "$kind" = null_blk ]; then
 		scheds="none mq-deadline bfq"
@@ -21,7 +21,7 @@ steps() {
 		step "$disk" "$q/nr_requests" $other || return
 	done
 	# each of these freezes the queue
-	for other in $sizes; do
+	for other in 64 128; do
 		step "$disk" "$q/max_sectors_kb" $other || return
 	done
 }
