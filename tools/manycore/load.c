@@ -35,20 +35,23 @@ static const char usage[] =
 "  seconds=N (do the work again until N seconds have passed)\n"
 "  stat=FILE (the disk's counters, printed as they were before and after)\n"
 "  groups=DIR (threads are in turns in the cgroups DIR/0 and DIR/1)\n"
+"  together=1 (the work is done as soon as all have done as many batches\n"
+"  together; nobody stands still before)\n"
 "  single=1 (one system call an I/O)  writer=1 (thread 0 writes one by one in\n"
 "  sequence, `depth` I/Os in flight; the others go on until it is done)\n";
 
 enum { ORDER_RANDOM, ORDER_PARTS, ORDER_ALTERNATE };
 static int threads = 1, batches = 100, batch = 4, size = 512;
 static int reads = 100, order = ORDER_RANDOM, single, writer, depth = 32;
-static int seconds, warm_up = 20, streams = 1;
+static int seconds, warm_up = 20, streams = 1, together;
 static const char *device;
 static uint64_t blocks;
 static const char *groups;	/* directory of cgroups 0 and 1, of threads */
 static const char *stat_file;	/* /sys/block/DISK/stat */
 static char stat_before[256], stat_after[256];
 static pthread_barrier_t ready;
-static volatile bool writer_done, again;
+static volatile bool done, again;
+static int together_left;
 static struct timespec begun;
 static uint64_t ios;
 
@@ -218,9 +221,15 @@ static void one_batch(struct task *t)
 	mark(MARK_PROGRESS);
 }
 
-static bool goes_on(const struct task *t, int done)
+/* after @nr batches */
+static bool goes_on(const struct task *t, int nr)
 {
-	return writer && t->me ? !writer_done : done < batches;
+	if (together && nr &&
+	    __atomic_sub_fetch(&together_left, 1, __ATOMIC_RELAXED) == 0) {
+		mark(MARK_STOP);
+		done = true;
+	}
+	return together || (writer && t->me) ? !done : nr < batches;
 }
 
 /*
@@ -290,15 +299,15 @@ static void *work(void *arg)
 			one_batch(t);
 		if (writer && !t->me) {
 			mark(MARK_STOP);
-			writer_done = true;
+			done = true;
 		}
 		__atomic_fetch_add(&ios, (uint64_t)i * t->batch,
 				   __ATOMIC_RELAXED);
 		if (!t->me)
-			again = !writer && short_of_time();
+			again = !writer && !together && short_of_time();
 		pthread_barrier_wait(&ready);
 	} while (again);
-	if (!writer && !t->me)
+	if (!writer && !together && !t->me)
 		mark(MARK_STOP);
 	if (!t->me)
 		read_stat(stat_after, sizeof(stat_after));
@@ -334,7 +343,7 @@ static void parse(char *arg)
 		{ "size", &size }, { "reads", &reads }, { "single", &single },
 		{ "writer", &writer }, { "depth", &depth },
 		{ "seconds", &seconds }, { "warm-up", &warm_up },
-		{ "streams", &streams },
+		{ "streams", &streams }, { "together", &together },
 	};
 	static const char *const orders[] = { "random", "parts", "alternate" };
 	char *value = strchr(arg, '=');
@@ -385,6 +394,7 @@ int main(int argc, char **argv)
 		fail(device);
 	close(fd);
 	blocks = end / size;
+	together_left = threads * batches;
 	pthread_barrier_init(&ready, NULL, threads);
 	ids = calloc(threads, sizeof(*ids));
 	for (i = 0; i < threads; i++)
@@ -392,6 +402,8 @@ int main(int argc, char **argv)
 			fail("starting a thread");
 	for (i = 0; i < threads; i++)
 		pthread_join(ids[i], NULL);
+	if (together)	/* what was still under way does not count */
+		ios = (uint64_t)threads * batches * batch;
 	printf("ios=%lu before=%s after=%s\n", ios, stat_before, stat_after);
 	return 0;
 }

@@ -44,8 +44,8 @@ def job(iops_read, iops_write, error=0):
 
 class Fio(unittest.TestCase):
     def test_sum_over_jobs(self):
-        values = fio.parse("note: x\n" + json.dumps(
-            {"jobs": [job(10, 0), job(0, 5)]}))
+        values = fio.parse(fio.entries("note: x\n" + json.dumps(
+            {"jobs": [job(10, 0), job(0, 5)]})))
         self.assertEqual(values, {"iops": 15, "read_iops": 10,
                                   "write_iops": 5, "usr": 2.0, "sys": 8.0})
 
@@ -53,18 +53,18 @@ class Fio(unittest.TestCase):
         for text in ("", "{}", '{"jobs": []}',
                      json.dumps({"jobs": [job(1, 1, error=5)]})):
             with self.assertRaises(ValueError):
-                fio.parse(text)
+                fio.parse(fio.entries(text))
 
     def test_latency(self):
         way = {"total_ios": 3, "lat_ns": {"min": 1000, "mean": 2500.04,
                                           "max": 9000, "stddev": 400},
                "clat_ns": {"percentile": {"99.000000": 8000}}}
         one = {"read": {"total_ios": 0}, "write": way}
-        self.assertEqual(fio.latency("note: x\n" + json.dumps({"jobs": [one]})),
+        self.assertEqual(fio.latency(one),
                          {"lat_min": 1, "lat_mean": 2.5, "lat_max": 9,
                           "lat_stddev": .4, "lat_p99": 8})
         with self.assertRaises(ValueError):
-            fio.latency(json.dumps({"jobs": [one, one]}))
+            fio.latency({"read": way, "write": way})
 
     def test_job_files_stay_as_they_are(self):
         text = (fio.JOBS / "scaletest.fio").read_text()

@@ -31,12 +31,16 @@ def wrapper(job, options):
     return "\n".join(["[global]", *lines, "", job])
 
 
-def parse(text):
-    """IOPS by direction, and usr and sys % as fio prints them (per job)."""
+def entries(text):
+    """What fio reports: of each job, or of each group of jobs."""
     try:
-        jobs = json.loads(text[text.index("{"):])["jobs"]
+        return json.loads(text[text.index("{"):])["jobs"]
     except (ValueError, KeyError) as error:
         raise ValueError("fio wrote no JSON result") from error
+
+
+def parse(jobs):
+    """IOPS by direction, and usr and sys % as fio prints them (per job)."""
     if not jobs or any(job["error"] for job in jobs):
         raise ValueError("fio reports an I/O error")
     read, write = (sum(job[way]["iops"] for job in jobs)
@@ -48,13 +52,12 @@ def parse(text):
             "sys": round(share * sum(job["sys_cpu"] for job in jobs), 2)}
 
 
-def latency(text):
+def latency(group):
     """Of all I/Os, in microseconds, from submission to completion."""
-    jobs = json.loads(text[text.index("{"):])["jobs"]
-    parts = [job[way] for job in jobs for way in ("read", "write")
-             if job[way]["total_ios"]]
+    parts = [group[way] for way in ("read", "write")
+             if group[way]["total_ios"]]
     if len(parts) != 1:
-        raise ValueError("fio reports not one group and direction")
+        raise ValueError("fio reports not one direction")
     lat, clat = parts[0]["lat_ns"], parts[0]["clat_ns"]
     found = {f"lat_{name}": lat[name]
              for name in ("min", "mean", "max", "stddev")}
@@ -62,19 +65,38 @@ def latency(text):
     return {name: round(ns / 1000, 1) for name, ns in found.items()}
 
 
-def run(job, device, seconds, latencies=False, **options):
+def run(job, device, seconds, **options):
     """Run tools/bench/jobs/JOB.fio; returns parse() of it."""
+    return _run(job, device, seconds, [options], parse)
+
+
+def run_each(job, device, seconds, cells):
+    """Run JOB with the options of each of CELLS, one after the other in one
+    fio, which takes longer to start than a cell does; returns parse() and
+    latency() of each.  JOB has group_reporting."""
+    def read(groups):
+        if len(groups) != len(cells):
+            raise ValueError(f"{len(groups)} results of {len(cells)} runs")
+        return [parse([group]) | latency(group) for group in groups]
+    return _run(job, device, seconds,
+                [{"stonewall": 1, **options} for options in cells], read)
+
+
+def _run(job, device, seconds, runs, read):
+    text = (JOBS / f"{job}.fio").read_text()
     with tempfile.TemporaryDirectory() as folder:
-        wrapped, result = Path(folder, "job.fio"), Path(folder, "result")
-        wrapped.write_text(wrapper((JOBS / f"{job}.fio").read_text(),
-                                   {"filename": device, "runtime": seconds,
-                                    **options}))
-        cmd = ["fio", "--output-format=json", f"--output={result}",
-               str(wrapped)]
+        result = Path(folder, "result")
+        files = [Path(folder, f"job{number}.fio")
+                 for number in range(len(runs))]
+        for file, options in zip(files, runs):
+            file.write_text(wrapper(text, {"filename": device,
+                                           "runtime": seconds, **options}))
+        cmd = ["fio", "--output-format=json", f"--output={result}", *files]
         try:
             done = subprocess.run(cmd, stdin=subprocess.DEVNULL, text=True,
                                   capture_output=True, check=False,
-                                  cwd=folder, timeout=20 * seconds + LATE)
+                                  cwd=folder,
+                                  timeout=20 * seconds * len(runs) + LATE)
         except FileNotFoundError:
             die("fio is not installed", "run tools/setup")
         except subprocess.TimeoutExpired:
@@ -83,8 +105,7 @@ def run(job, device, seconds, latencies=False, **options):
         try:
             if done.returncode:
                 raise ValueError(f"fio ended with {done.returncode}")
-            text = result.read_text()
-            return parse(text) | (latency(text) if latencies else {})
+            return read(entries(result.read_text()))
         except (OSError, ValueError, KeyError) as error:
             words = (done.stderr or done.stdout).strip().splitlines()
             die(f"fio job {job} on {device}: {error} "

@@ -33,7 +33,7 @@ class Workload:
     batch: int = 4		# I/Os a submit, or in flight one by one
     share: float = 1.0		# of the scaletest's speed, about
     merges: bool = False	# merged share and KiB per request matter
-    queued: bool = False	# nothing goes past the scheduler
+    in_turns: bool = False	# the scheduler serves one process after another
 
     @property
     def ticks(self):
@@ -56,9 +56,10 @@ _ALL = [
     Workload("saturated", "null_blk 1x8", "size=512", share=0.7),
     Workload("rwmix", "null_blk 1x128", "size=512 reads=70"),
     Workload("rotational", "rotational 1x128", "size=512"),
-    # bfq keeps weights by its queues only
-    Workload("weights", "null_blk 1x128", "size=512 groups=/run/groups",
-             queued=True),
+    # bfq idles for the process that it serves; if each had to do its part, then
+    # most of the time would be idle slices of those that are done
+    Workload("weights", "null_blk 1x128",
+             "size=512 together=1 groups=/run/groups", in_turns=True),
     Workload("flash8", "flash 8", "size=512"),
     Workload("flash32", "flash 32", "size=512"),
     Workload("flash64", "flash 64", "size=512"),
@@ -110,8 +111,11 @@ def speed(workload, sched, cpus, kernel="base"):
         return _HARD_SPEED * workload.share
     if workload.device.startswith("flash"):
         return _FLASH_SPEED[sched]
-    table = _SPEED if kernel == "base" or workload.queued else {**_SPEED, **_PATCHED_SPEED}
-    return _nearest(table[sched], cpus) * workload.share
+    if kernel == "base":
+        return _nearest(_SPEED[sched], cpus) * workload.share
+    table = {**_SPEED, **_PATCHED_SPEED}
+    turns = 0.2 if workload.in_turns else 1
+    return _nearest(table[sched], cpus) * workload.share * turns
 
 
 def batches(workload, sched, cpus, scale=1.0, kernel="base"):
@@ -124,7 +128,7 @@ def batches(workload, sched, cpus, scale=1.0, kernel="base"):
 
 def load_arguments(workload, sched, cpus, scale=1.0, kernel="base"):
     warm_up = f"warm-up={_BFQ_WARM_UP} " if sched == "bfq" and \
-        kernel != "base" and not (workload.merges or workload.queued) else ""
+        kernel != "base" and not (workload.merges or workload.in_turns) else ""
     return (f"threads={workload.threads or cpus} {warm_up}"
             f"batch={workload.batch} {workload.load} seconds=2 "
             f"batches={batches(workload, sched, cpus, scale, kernel)}")

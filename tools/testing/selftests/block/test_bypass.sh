@@ -43,16 +43,20 @@ does_not() {
 }
 
 which_do() {
-	local disk=$1 sched=$3 queue=/sys/block/$1/queue
+	local disk=$1 sched=$3 queue=/sys/block/$1/queue idle
 
 	echo 0 >"$queue/rotational"
 	if [ "$sched" = bfq ]; then
 		# a new process would be raised
 		echo 0 >"$queue/iosched/low_latency"
-		does_not "$disk" -P $HIGH || return
+		# that which is served alone does, if bfq idles for it
+		does "$disk" -P $HIGH && does_not "$disk" -P $IDLE || return
+		idle=$(cat "$queue/iosched/slice_idle")
+		put "$queue/iosched/slice_idle" 0 && does_not "$disk" -P $HIGH || return
 	fi
 	does "$disk" && does_not "$disk" -p seq &&
 		does_not "$disk" -P $RT && does_not "$disk" -P $IDLE || return
+	[ -z "$idle" ] || put "$queue/iosched/slice_idle" "$idle" || return
 	echo 1 >"$queue/rotational"
 	# bfq has to see first that a process does not read in sequence
 	least=50 does "$disk" && does_not "$disk" -p seq
@@ -73,6 +77,36 @@ idles() {
 	sleep 0.5
 	share "$disk" -z 16m && background_stop || return
 	[ "$past" -le 40 ] || fail "$past random reads went past a sequential reader"
+}
+
+# Of two processes with weights of 80 and 10 the one that bfq serves goes past it,
+# and is charged: the shares are those of the weights.
+weights() {
+	local disk=$1 queue=/sys/block/$1/queue r heavy light past
+
+	let_pass "$disk" "$3"
+	echo 2 >"$queue/nomerges"
+	put "$queue/iosched/low_latency" 0 && put "$queue/iosched/timeout_sync" 30 || return
+	background "$disk" -d 2 -b 2 -r 100 -z 32m -P 2:0
+	background "$disk" -d 2 -b 2 -r 100 -z 32m -o 32m -P 2:7
+	sleep 0.5
+	trace_start "$disk" block/block_rq_{insert,issue,complete} || return
+	sleep 3
+	trace_end
+	background_stop && trace_complete || return
+	r=$(trace_awk '
+	/ block_rq_insert: / { inserted[sector()] = 1 }
+	/ block_rq_issue: / {
+		s = sector(); n[s >= 65536]++
+		if (!(s in inserted)) past++
+	}
+	/ block_rq_complete: / { delete inserted[sector()] }
+	END { printf "heavy=%d light=%d past=%d\n", n[0], n[1], past }')
+	heavy=$(value_of heavy "$r") light=$(value_of light "$r") past=$(value_of past "$r")
+	note "$disk: reads of weights 80 and 10: $heavy and $light, $past went past the scheduler"
+	[ "$light" -gt 0 ] || { fail "no read of the lower weight"; return; }
+	[ "$heavy" -ge $((light * 3)) ] || { fail "$heavy and $light reads of weights 80 and 10"; return; }
+	[ $((past * 2)) -ge $((heavy + light)) ] || fail "only $past went past the scheduler"
 }
 
 # ---- streams that wait for the device
@@ -251,6 +285,8 @@ TEST_NAME="bypass idles"
 case " $scheds " in *" bfq "*)
 	TEST_SCHEDS=bfq
 	for_each_device idles hw_queue_depth=32 irqmode=2 completion_nsec=3000000
+	TEST_NAME="bypass weights"
+	for_each_device weights hw_queue_depth=128 irqmode=2 completion_nsec=500000
 	TEST_SCHEDS=$scheds ;;
 esac
 TEST_NAME="bypass streams"
