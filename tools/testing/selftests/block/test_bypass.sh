@@ -80,13 +80,16 @@ idles() {
 }
 
 # Of two processes with weights of 80 and 10 the one that bfq serves goes past it,
-# and is charged: the shares are those of the weights.
+# and is charged: its budget of sixteen reads ends its service (the time allowed for
+# them is longer than the test), and the shares are those of the weights.
 weights() {
 	local disk=$1 queue=/sys/block/$1/queue r heavy light past
 
 	let_pass "$disk" "$3"
 	echo 2 >"$queue/nomerges"
-	put "$queue/iosched/low_latency" 0 && put "$queue/iosched/timeout_sync" 30 || return
+	put "$queue/iosched/low_latency" 0 && put "$queue/iosched/max_budget" 128 &&
+		put "$queue/iosched/timeout_sync" 10000 &&
+		put "$queue/iosched/slice_idle" 100 || return
 	background "$disk" -d 2 -b 2 -r 100 -z 32m -P 2:0
 	background "$disk" -d 2 -b 2 -r 100 -z 32m -o 32m -P 2:7
 	sleep 0.5
