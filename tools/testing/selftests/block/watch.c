@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -37,15 +38,31 @@ static void *watch_stalls(void *arg)
 
 unsigned int rescued;
 
+/*
+ * Who holds what, before it is run by hand: what the scheduler and the hardware
+ * queues have, a line each, to stderr.
+ */
+static void show_queues(const char *disk)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "cd /sys/kernel/debug/block/%s && "
+		 "grep -s . state hctx*/state hctx*/dispatch hctx*/busy "
+		 "hctx*/dispatch_busy sched/* | cut -c-160 | head -n 60 >&2", disk);
+	if (system(command))
+		fprintf(stderr, "%s: no debugfs\n", disk);
+}
+
 /* like `echo run >/sys/kernel/debug/block/DISK/state` */
 static void run_queues(void)
 {
 	const char *slash = strrchr(opt.file, '/');
+	const char *disk = slash ? slash + 1 : opt.file;
 	char path[256];
 	int fd;
 
-	snprintf(path, sizeof(path), "/sys/kernel/debug/block/%s/state",
-		 slash ? slash + 1 : opt.file);
+	show_queues(disk);
+	snprintf(path, sizeof(path), "/sys/kernel/debug/block/%s/state", disk);
 	fd = open(path, O_WRONLY);
 	if (fd < 0)
 		return;
