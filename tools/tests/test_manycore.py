@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The many-core measurement's pure parts: plans, logs, attribution, table."""
+import subprocess
 import sys
 import tempfile
 import types
@@ -7,7 +8,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
-from blkscale import lockstep, manycore, symbols, workloads  # noqa: E402
+from blkscale import lockstep, manycore, paths, symbols, workloads  # noqa: E402
 from blkscale.manycore import Cell, Outcome  # noqa: E402
 
 LOG = """\
@@ -98,6 +99,20 @@ class Work(unittest.TestCase):
         self.assertGreater(
             workloads.batches(scaletest, "none", 8),
             9 * workloads.batches(scaletest, "mq-deadline", 8))
+
+    def test_a_scheduler_may_have_settings(self):
+        scaletest = workloads.WORKLOADS["scaletest"]
+        of = [workloads.load_arguments(scaletest, sched, 4, kernel="patched")
+              for sched in ("bfq", "bfq:low_latency=0")]
+        self.assertEqual(*of)
+
+    def test_a_wrong_scheduler_is_named(self):
+        done = subprocess.run(
+            [paths.ROOT / "tools/manycore/run", "--scheds",
+             "bfq,bfk:low_latency=0"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("there is no scheduler 'bfk:low_latency=0'",
+                      done.stderr)
 
     def test_groups_name_workloads(self):
         for names in workloads.GROUPS.values():

@@ -105,8 +105,14 @@ def _nearest(table, cpus):
     return table[min(table, key=lambda known: abs(known - cpus))]
 
 
+def scheduler(spec):
+    """The name of a scheduler that may have settings: bfq:low_latency=0."""
+    return spec.partition(":")[0]
+
+
 def speed(workload, sched, cpus, kernel="base"):
     """I/Os per million ticks to expect, very roughly."""
+    sched = scheduler(sched)
     if workload.device.startswith("hard disk"):
         return _HARD_SPEED * workload.share
     if workload.device.startswith("flash"):
@@ -127,7 +133,7 @@ def batches(workload, sched, cpus, scale=1.0, kernel="base"):
 
 
 def load_arguments(workload, sched, cpus, scale=1.0, kernel="base"):
-    warm_up = f"warm-up={_BFQ_WARM_UP} " if sched == "bfq" and \
+    warm_up = f"warm-up={_BFQ_WARM_UP} " if scheduler(sched) == "bfq" and \
         kernel != "base" and not (workload.merges or workload.in_turns) else ""
     return (f"threads={workload.threads or cpus} {warm_up}"
             f"batch={workload.batch} {workload.load} seconds=2 "
