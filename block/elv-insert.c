@@ -67,26 +67,28 @@ struct elv_insert_list {
 };
 
 /**
- * elv_insert_init() - allocate the insertion lists of an elevator queue
- * @e: the elevator queue, of a scheduler with ->stage_requests()
+ * elv_insert_alloc() - allocate the insertion lists of an elevator queue
  *
- * Return: 0 or -ENOMEM.
+ * For a scheduler with ->stage_requests().
+ *
+ * Return: the lists, to be freed with free_percpu(), or NULL.
  */
-int elv_insert_init(struct elevator_queue *e)
+struct elv_insert_list __percpu *elv_insert_alloc(void)
 {
+	struct elv_insert_list __percpu *lists;
 	int cpu;
 
-	e->insert_lists = alloc_percpu(struct elv_insert_list);
-	if (!e->insert_lists)
-		return -ENOMEM;
+	lists = alloc_percpu(struct elv_insert_list);
+	if (!lists)
+		return NULL;
 
 	for_each_possible_cpu(cpu) {
-		struct elv_insert_list *il = per_cpu_ptr(e->insert_lists, cpu);
+		struct elv_insert_list *il = per_cpu_ptr(lists, cpu);
 
 		spin_lock_init(&il->lock);
 		INIT_LIST_HEAD(&il->requests);
 	}
-	return 0;
+	return lists;
 }
 
 /**

@@ -6,7 +6,7 @@
 
 struct seq_file;
 
-int elv_insert_init(struct elevator_queue *e);
+struct elv_insert_list __percpu *elv_insert_alloc(void);
 void elv_insert_exit(struct elevator_queue *e);
 void elv_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 			 blk_insert_t flags);

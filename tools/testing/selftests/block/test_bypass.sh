@@ -112,6 +112,31 @@ weights() {
 	[ $((past * 2)) -ge $((heavy + light)) ] || fail "only $past went past the scheduler"
 }
 
+# Processes that start together share a queue. One pauses while the other one goes
+# past: the queue has not been idle when the first one comes back, and is not raised.
+shared() {
+	local disk=$1 queue=/sys/block/$1/queue r issued past
+
+	let_pass "$disk" "$3"
+	# bfq merges them at once if it has seen that the device queues
+	load "$disk" -d 32 -n 500 || return
+	sleep 1
+	background "$disk" -d 2 -b 2 -r 100 -u 2500000 -z 32m
+	background "$disk" -d 2 -r 100 -z 32m -o 32m
+	sleep 0.5
+	put "$queue/iosched/low_latency" 1 || return
+	sleep 3
+	trace_start "$disk" block/block_rq_{insert,issue,complete} || return
+	sleep 1
+	trace_end
+	trace_complete && background_stop || return
+	r=$(passed_by)
+	issued=$(value_of issued "$r") past=$(value_of past "$r")
+	note "$disk: one of two pauses: $past of $issued went past the scheduler"
+	[ "$issued" -ge 50 ] || { fail "only $issued requests seen"; return; }
+	[ $((past * 2)) -ge "$issued" ] || fail "only $past of $issued went past the scheduler"
+}
+
 # ---- streams that wait for the device
 
 # None of the requests continues the last one of its CPU, and each time that the
@@ -290,6 +315,8 @@ case " $scheds " in *" bfq "*)
 	for_each_device idles hw_queue_depth=32 irqmode=2 completion_nsec=3000000
 	TEST_NAME="bypass weights"
 	for_each_device weights hw_queue_depth=128 irqmode=2 completion_nsec=500000
+	TEST_NAME="bypass shared"
+	for_each_device shared hw_queue_depth=128 irqmode=2 completion_nsec=500000
 	TEST_SCHEDS=$scheds ;;
 esac
 TEST_NAME="bypass streams"
