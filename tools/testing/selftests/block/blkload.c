@@ -145,6 +145,16 @@ static void prio_arg(const char *arg)
 	opt.prio[1] = n == 4 ? class[1] << 13 | level[1] : opt.prio[0];
 }
 
+/* of all threads, or of the first one and of the others */
+static void pause_arg(const char *arg)
+{
+	const char *comma = strchr(arg, ',');
+
+	opt.pause_us[0] = opt.pause_us[1] = atol(arg);
+	if (comma)
+		opt.pause_us[1] = atol(comma + 1);
+}
+
 static void parse(int argc, char **argv)
 {
 	int c;
@@ -163,7 +173,7 @@ static void parse(int argc, char **argv)
 		case 'o': opt.offset = size_arg(optarg); break;
 		case 'z': opt.size = size_arg(optarg); break;
 		case 'P': prio_arg(optarg); break;
-		case 'u': opt.pause_us = atol(optarg); break;
+		case 'u': pause_arg(optarg); break;
 		case 'l': opt.limit_ms = atol(optarg); break;
 		case 'w': opt.apart_ms = atol(optarg); break;
 		case 'x': opt.command = optarg; break;
@@ -182,7 +192,7 @@ static void parse(int argc, char **argv)
 		die("usage: blkload -n IOS|-s SECONDS [-t threads] [-d depth] [-b batch]"
 		    " [-r %reads] [-k [smaller,]block] [-p random|seq|reverse|alternate]"
 		    " [-i interleaved_streams]"
-		    " [-o offset] [-z size] [-P class:level[,class:level]] [-u pause_us]"
+		    " [-o offset] [-z size] [-P class:level[,class:level]] [-u pause_us[,of_other_threads]]"
 		    " [-l limit_ms] [-w ms_between_starts] [-x fsync|sg|nvme|read:FILE] [-c] [-B] [-y] [-e] DEVICE");
 }
 

@@ -19,7 +19,7 @@ struct options {
 	unsigned int threads, depth, batch, reads, block;
 	unsigned int small_block;	/* every other I/O, with -d above 1 */
 	unsigned int streams;		/* of a SEQUENTIAL thread, in turns */
-	unsigned long ios, pause_us, limit_ms, apart_ms;
+	unsigned long ios, pause_us[2], limit_ms, apart_ms;
 	double secs;
 	uint64_t offset, size;
 	int prio[2];			/* class << 13 | level, of even and odd threads */

@@ -106,6 +106,7 @@ static bool together(struct worker *w)
 
 static void run_sync(struct worker *w)
 {
+	unsigned long pause_us = opt.pause_us[w->nr > 0];
 	void *buf = buffer(1);
 
 	while (more(w)) {
@@ -123,8 +124,8 @@ static void run_sync(struct worker *w)
 			ret = pwrite(w->fd, buf, opt.block, pos);
 		w->since = 0;
 		account(w, now_us() - t, ret != (ssize_t)opt.block);
-		if (opt.pause_us)
-			usleep(rnd(w) % (2 * opt.pause_us));
+		if (pause_us)
+			usleep(rnd(w) % (2 * pause_us));
 	}
 	__atomic_store_n(&over, true, __ATOMIC_SEQ_CST);
 }
@@ -195,6 +196,7 @@ static bool ahead(struct worker *w)
 static void run_aio(struct worker *w)
 {
 	unsigned int i, n, unused[MAX_DEPTH], nr_unused = opt.depth;
+	unsigned long pause_us = opt.pause_us[w->nr > 0];
 	struct iocb cbs[MAX_DEPTH], *list[MAX_DEPTH];
 	char *buf = buffer(opt.depth);
 	uint64_t started[MAX_DEPTH];
@@ -225,8 +227,8 @@ static void run_aio(struct worker *w)
 				die("io_submit");
 			i += ret > 0 ? ret : 0;
 		}
-		if (opt.pause_us)
-			usleep(opt.pause_us);
+		if (pause_us)
+			usleep(pause_us);
 		if (nr_unused < opt.batch)
 			nr_unused = reap(w, ctx, 1, unused, nr_unused, started);
 	}
