@@ -49,9 +49,11 @@ which_do() {
 	if [ "$sched" = bfq ]; then
 		# a new process would be raised
 		echo 0 >"$queue/iosched/low_latency"
-		# that which is served alone does, if bfq idles for it
-		does "$disk" -P $HIGH && does_not "$disk" -P $IDLE || return
+		# that which is served alone does, if bfq idles for it; an emulated CPU
+		# may take long to come back
 		idle=$(cat "$queue/iosched/slice_idle")
+		put "$queue/iosched/slice_idle" 400 || return
+		does "$disk" -P $HIGH && does_not "$disk" -P $IDLE || return
 		put "$queue/iosched/slice_idle" 0 && does_not "$disk" -P $HIGH || return
 	fi
 	does "$disk" && does_not "$disk" -p seq &&
@@ -89,7 +91,7 @@ weights() {
 	echo 2 >"$queue/nomerges"
 	put "$queue/iosched/low_latency" 0 && put "$queue/iosched/max_budget" 128 &&
 		put "$queue/iosched/timeout_sync" 10000 &&
-		put "$queue/iosched/slice_idle" 100 || return
+		put "$queue/iosched/slice_idle" 400 || return
 	background "$disk" -d 2 -b 2 -r 100 -z 32m -P 2:0
 	background "$disk" -d 2 -b 2 -r 100 -z 32m -o 32m -P 2:7
 	sleep 0.5
