@@ -608,6 +608,9 @@ static int elv_test_init(struct kunit *test)
 	elv_test_type.lock_mode = ELV_LOCK_PLAIN;
 	res.et = t->et;
 	res.data = t;
+	res.insert_lists = elv_insert_alloc();
+	if (!res.insert_lists)
+		return -ENOMEM;
 	t->e = elevator_alloc(t->q, &elv_test_type, &res);
 	KUNIT_ASSERT_NOT_NULL(test, t->e);
 	ret = kunit_add_action_or_reset(test, elv_test_put, &t->e->kobj);
