@@ -639,12 +639,16 @@ trace_awk() {
 	'"${!#}" $TRACE/trace
 }
 
-# passed_by: issued requests, and how many of these were not inserted, that is,
-# went past the scheduler; and those that the driver gave back of such
+# passed_by [SECTOR]: issued requests (from that sector on), and how many of these
+# were not inserted, that is, went past the scheduler; and those that the driver
+# gave back of such
 passed_by() {
-	trace_awk '
+	trace_awk -v from="${1:-0}" '
 	/ block_rq_insert: / { inserted[sector()] = 1 }
-	/ block_rq_issue: / { s = sector(); issued++; if (!(s in inserted)) past++ }
+	/ block_rq_issue: / {
+		s = sector()
+		if (s >= from) { issued++; if (!(s in inserted)) past++ }
+	}
 	/ block_rq_requeue: / { s = sector(); if (!(s in inserted)) back++ }
 	/ block_rq_complete: / { delete inserted[sector()] }
 	END { printf "issued=%d past=%d back=%d\n", issued, past, back }'

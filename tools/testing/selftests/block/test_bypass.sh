@@ -99,15 +99,9 @@ weights() {
 	sleep 3
 	trace_end
 	background_stop && trace_complete || return
-	r=$(trace_awk '
-	/ block_rq_insert: / { inserted[sector()] = 1 }
-	/ block_rq_issue: / {
-		s = sector(); n[s >= 65536]++
-		if (!(s in inserted)) past++
-	}
-	/ block_rq_complete: / { delete inserted[sector()] }
-	END { printf "heavy=%d light=%d past=%d\n", n[0], n[1], past }')
-	heavy=$(value_of heavy "$r") light=$(value_of light "$r") past=$(value_of past "$r")
+	r=$(passed_by)
+	light=$(value_of issued "$(passed_by 65536)")
+	heavy=$(($(value_of issued "$r") - light)) past=$(value_of past "$r")
 	note "$disk: reads of weights 80 and 10: $heavy and $light, $past went past the scheduler"
 	[ "$light" -gt 0 ] || { fail "no read of the lower weight"; return; }
 	[ "$heavy" -ge $((light * 3)) ] || { fail "$heavy and $light reads of weights 80 and 10"; return; }
@@ -134,14 +128,7 @@ shared() {
 	sleep 1
 	trace_end
 	trace_complete && background_stop || return
-	r=$(trace_awk '
-	/ block_rq_insert: / { inserted[sector()] = 1 }
-	/ block_rq_issue: / {
-		s = sector()
-		if (s >= 65536) { issued++; if (!(s in inserted)) past++ }
-	}
-	/ block_rq_complete: / { delete inserted[sector()] }
-	END { printf "issued=%d past=%d\n", issued, past }')
+	r=$(passed_by 65536)
 	issued=$(value_of issued "$r") past=$(value_of past "$r")
 	note "$disk: beside two of which one pauses $past of $issued went past the scheduler"
 	[ "$issued" -ge 50 ] || { fail "only $issued requests seen"; return; }
