@@ -40,15 +40,19 @@ unsigned int rescued;
 
 /*
  * Who holds what, before it is run by hand: what the scheduler and the hardware
- * queues have, a line each, to stderr.
+ * queues have, a line each, to stderr. Between two lines of the disk's counters,
+ * which tell if others go on.
  */
 static void show_queues(const char *disk)
 {
-	char command[256];
+	char command[512];
 
 	snprintf(command, sizeof(command), "cd /sys/kernel/debug/block/%s && "
-		 "grep -s . state hctx*/state hctx*/dispatch hctx*/busy "
-		 "hctx*/dispatch_busy sched/* | cut -c-160 | head -n 60 >&2", disk);
+		 "{ cat /sys/block/%s/stat /sys/block/%s/queue/scheduler; "
+		 "grep -s . state requeue_list hctx*/state hctx*/dispatch "
+		 "hctx*/busy hctx*/dispatch_busy sched/* | cut -c-160 | head -n 60; "
+		 "grep -s -e busy= -e ws_active= hctx*/*tags; "
+		 "sleep .5; cat /sys/block/%s/stat; } >&2", disk, disk, disk, disk);
 	if (system(command))
 		fprintf(stderr, "%s: no debugfs\n", disk);
 }
