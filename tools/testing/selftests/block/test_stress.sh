@@ -44,9 +44,8 @@ stress() {
 	local disk=$1 cpu status
 
 	faults "$disk" "$2" 5 || return
-	# a slow machine with few tags serves others for seconds, without the series too
-	background "$disk" -t 2 -d 1 -r 100 -o 32m -l 15000
-	background "$disk" -d 16 -b 4 -r 100 -o 32m -l 15000
+	background "$disk" -t 2 -d 1 -r 100 -o 32m
+	background "$disk" -d 16 -b 4 -r 100 -o 32m
 	data_begin "$disk" "$SECS" --iodepth=8 --iodepth_batch_submit=4
 	changes "$disk" "$3"
 	status=$?

@@ -89,7 +89,8 @@ static bool stands_still(struct worker *workers, uint64_t patience)
 
 static void *watch_progress(void *arg)
 {
-	uint64_t patience = opt.limit_ms ? 2000 * opt.limit_ms : 5000000;
+	/* a slow machine serves others for seconds, by right */
+	uint64_t patience = opt.limit_ms ? 2000 * opt.limit_ms : 15000000;
 
 	while (1) {
 		usleep(100000);
