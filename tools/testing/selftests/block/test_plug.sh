@@ -127,6 +127,27 @@ stacked() {
 	return $status
 }
 
+# More streams and queues than are remembered: the oldest of a queue is tried, too
+spread() {
+	local disk=$1 i members=
+
+	for i in b c d; do
+		null_make "$disk$i" size=256 && set_sched "$disk$i" none || return
+		members+=" $disk$i"
+	done
+	md_make "$$" 4 "$disk" $members || return
+	merged md_$$ "$disk" 20 100 -p seq -i 3
+}
+
+spreads() {
+	local status
+
+	spread "$1"
+	status=$?
+	md_remove_all
+	return $status
+}
+
 start_tests
 FIRST_NAME=$TEST_NAME
 TEST_KINDS=null_blk
@@ -136,6 +157,9 @@ TEST_SCHEDS="none $schedulers"
 for_each_device plug max_sectors=2560
 TEST_NAME="plug buffered"
 for_each_device buffered max_sectors=2560
+TEST_NAME="plug spread"
+TEST_SCHEDS=none
+for_each_device spreads
 TEST_NAME="plug stacked"
 for TEST_SCHEDS in $schedulers; do
 	for_each_device stacked
