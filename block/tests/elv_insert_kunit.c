@@ -395,6 +395,23 @@ static void elv_test_merges_expected(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&t->prepared), 0);
 }
 
+/* But not if they are switched off. */
+static void elv_test_nomerges(struct kunit *test)
+{
+	struct elv_test *t = test->priv;
+	LIST_HEAD(free);
+
+	t->e->merge_misses = 0;
+	blk_queue_flag_set(QUEUE_FLAG_NOMERGES, t->q);
+	elv_test_on_cpu(test, 0, 2, elv_test_insert_held);
+
+	KUNIT_EXPECT_TRUE(test, elv_has_staged(t->e));
+	KUNIT_EXPECT_TRUE(test, list_empty(&t->direct));
+	elv_test_drain(t, &free);
+	KUNIT_EXPECT_TRUE(test, list_empty(&free));
+	elv_test_expect_all(test);
+}
+
 static int elv_test_bio_merge(void *data)
 {
 	struct elv_test_work *work = data;
@@ -630,6 +647,7 @@ static struct kunit_case elv_test_cases[] = {
 	KUNIT_CASE(elv_test_lock_held),
 	KUNIT_CASE(elv_test_at_head),
 	KUNIT_CASE(elv_test_merges_expected),
+	KUNIT_CASE(elv_test_nomerges),
 	KUNIT_CASE(elv_test_merge),
 	KUNIT_CASE(elv_test_cpu_offline),
 	KUNIT_CASE(elv_test_stress),
