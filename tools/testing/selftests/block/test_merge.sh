@@ -37,8 +37,30 @@ merge() {
 		-t 2 -d 24 -n 500 -p alternate
 }
 
+# With nomerges 2 nothing merges, with 1 only what the last request can take.
+nomerges() {
+	local disk=$1 queue=/sys/block/$1/queue
+
+	put "$queue/nr_requests" 64 && put "$queue/nomerges" 2 || return
+	merged_since "$disk"
+	load "$disk" -r 50 -t 4 -d 8 -n 500 && load "$disk" -r 0 -d 32 -n 500 -p seq &&
+		load "$disk" -r 0 -d 32 -b 32 -n 1500 -p seq || return
+	merged_since "$disk"
+	note "$disk: nomerges=2: $percent % merged"
+	[ $percent -eq 0 ] || { fail "$percent % of the writes merged with nomerges=2"; return; }
+	put "$queue/nomerges" 1 &&
+	merges "$disk" 30 "nomerges=1, one task, at the back" -d 32 -n 1500 -p seq || return
+	put "$queue/nomerges" 0 &&
+	merges "$disk" 30 "nomerges=0, one task, at the front" -d 32 -n 1500 -p reverse
+}
+
 start_tests
+FIRST_NAME=$TEST_NAME
 SDEBUG_QUEUE=4
 SDEBUG_NSEC=2000000
 for_each_device merge hw_queue_depth=4 irqmode=2 completion_nsec=2000000
+TEST_NAME="merge nomerges"
+TEST_KINDS=null_blk
+TEST_DEVS=
+for_each_device nomerges hw_queue_depth=4 irqmode=2 completion_nsec=2000000
 finish_tests
