@@ -66,8 +66,9 @@ order() {
 	[ -e $PROBES ] || { skip "no kprobe events"; return; }
 	probe_chosen "$sched" || return
 	echo "p:blktest/issued blk_mq_start_request rq=\$arg1:x64 hctx=+16(\$arg1):x64" >>$PROBES
-	# those of the real-time class never bypass the scheduler, and nothing is
-	# staged for a rotational device
+	# those of the real-time class never bypass the scheduler, unless bfq idles
+	# for them, and nothing is staged for a rotational device
+	[ "$sched" != bfq ] || put "/sys/block/$disk/queue/iosched/slice_idle" 0 || return
 	echo 1 >"/sys/block/$disk/queue/rotational"
 	# a merged request would be taken out of the scheduler and never issued
 	echo 2 >"/sys/block/$disk/queue/nomerges"
