@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The many-core measurement's pure parts: plans, logs, attribution, table."""
+import importlib.machinery
+import importlib.util
 import subprocess
 import sys
 import tempfile
@@ -99,6 +101,40 @@ class Work(unittest.TestCase):
         self.assertGreater(
             workloads.batches(scaletest, "none", 8),
             9 * workloads.batches(scaletest, "mq-deadline", 8))
+
+    def test_what_waits_for_one_lock_is_measured_shorter_not_disks(self):
+        for name, kernel, sched, shorter in [
+                ("scaletest", "base", "bfq", True),
+                ("scaletest", "patched", "kyber", True),
+                ("scaletest", "patched", "bfq", False),
+                ("scaletest", "base", "none", False),
+                ("disk-seq4", "base", "bfq", False)]:
+            self.assertEqual(
+                workloads.contended(workloads.WORKLOADS[name], sched, kernel),
+                shorter, (name, kernel, sched))
+
+    def test_disks_of_the_short_table_are_measured_again_in_their_boot(self):
+        cells = [("disk-seq4", "bfq", 4), ("flash8", "bfq", 4)]
+        plan = self.run_module().boots(cells, ["base", "patched"], 1, 3)
+        for (_, _, mine), kernel in zip(plan, ("base", "patched")):
+            self.assertEqual([(c.workload, c.kernel, c.turn) for c in mine],
+                             [("disk-seq4", kernel, 0), ("flash8", kernel, 0),
+                              ("disk-seq4", kernel, 1),
+                              ("disk-seq4", kernel, 2)])
+
+    def test_the_runs_behind_a_median_are_kept(self):
+        runs = [{"merged": share} for share in (0.1, 0.3, 0.2)]
+        got = self.run_module().combine([Outcome(values) for values in runs])
+        self.assertEqual((got.values, got.runs), ({"merged": 0.2}, runs))
+
+    @staticmethod
+    def run_module():
+        path = str(paths.ROOT / "tools/manycore/run")
+        loader = importlib.machinery.SourceFileLoader("manycore_run", path)
+        module = importlib.util.module_from_spec(
+            importlib.util.spec_from_loader("manycore_run", loader))
+        loader.exec_module(module)
+        return module
 
     def test_a_scheduler_may_have_settings(self):
         scaletest = workloads.WORKLOADS["scaletest"]

@@ -17,6 +17,7 @@ class Cell:
     sched: str
     cpus: int		# that carry load
     kernel: str
+    turn: int = 0		# of the same in one boot
 
     @property
     def place(self):
@@ -32,6 +33,7 @@ class Outcome:
     values: dict = None
     profile: dict = field(default_factory=dict)
     trouble: str = None
+    runs: list = None			# the values behind medians
 
 
 def places(cells):
@@ -265,7 +267,7 @@ def records(outcome, command):
         workload = WORKLOADS[cell.workload]
         record = results.record(
             "manycore", cell.workload, workload.device, cell.sched,
-            cell.kernel, cell.cpus, got.values, command)
+            cell.kernel, cell.cpus, got.values, command, runs=got.runs)
         if got.profile:
             record["profile"] = {
                 name: {"misses": m, "ticks": t}

@@ -97,6 +97,10 @@ _PATCHED_SPEED = {
 }
 # bfq raises new processes for a while. What comes after that is measured.
 _BFQ_WARM_UP = 100
+# Where every I/O waits for the same lock, a short cell shows the same as a
+# long one.
+_CONTENDED_WARM_UP = 8
+_CONTENDED_SHARE = 0.5
 _FLASH_SPEED = {"none": 200, "kyber": 170, "mq-deadline": 100, "bfq": 40}
 _HARD_SPEED = 40
 
@@ -124,17 +128,29 @@ def speed(workload, sched, cpus, kernel="base"):
     return _nearest(table[sched], cpus) * workload.share * turns
 
 
+def contended(workload, sched, kernel):
+    return not workload.merges and not workload.in_turns and (
+        scheduler(sched) == "kyber" or
+        kernel == "base" and scheduler(sched) != "none")
+
+
 def batches(workload, sched, cpus, scale=1.0, kernel="base"):
     """Batches for each thread of a cell."""
     ios = speed(workload, sched, cpus, kernel) * \
         _nearest(_TICKS, cpus) / 1e6 * scale
+    if contended(workload, sched, kernel):
+        ios *= _CONTENDED_SHARE
     threads = workload.threads or cpus
     return max(3, round(ios / threads / workload.batch))
 
 
 def load_arguments(workload, sched, cpus, scale=1.0, kernel="base"):
-    warm_up = f"warm-up={_BFQ_WARM_UP} " if scheduler(sched) == "bfq" and \
-        kernel != "base" and not (workload.merges or workload.in_turns) else ""
+    warm_up = ""
+    if contended(workload, sched, kernel):
+        warm_up = f"warm-up={_CONTENDED_WARM_UP} "
+    elif scheduler(sched) == "bfq" and \
+            not (workload.merges or workload.in_turns):
+        warm_up = f"warm-up={_BFQ_WARM_UP} "
     return (f"threads={workload.threads or cpus} {warm_up}"
             f"batch={workload.batch} {workload.load} seconds=2 "
             f"batches={batches(workload, sched, cpus, scale, kernel)}")
