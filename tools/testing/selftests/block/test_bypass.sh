@@ -148,7 +148,7 @@ shared() {
 # None of the requests continues the last one of its CPU, and each time that the
 # device has completed some, nothing waits for a moment.
 streams() {
-	local disk=$1 queue=/sys/block/$1/queue r issued past
+	local disk=$1 queue=/sys/block/$1/queue depth
 
 	let_pass "$disk" "$3"
 	# The next one might merge with it. The disk is idle only when the emulated CPU
@@ -157,7 +157,18 @@ streams() {
 	most=25 does_not "$disk" -p seq -d 8 || return
 	echo 0 >"$queue/nomerges"
 	# more than the device takes at once, whatever the scheduler's default is
-	put "$queue/async_depth" "$(cat "$queue/nr_requests")" || return
+	depth=$(cat "$queue/async_depth")
+	put "$queue/async_depth" "$(cat "$queue/nr_requests")" &&
+		streams_merge "$disk" || return
+	[ "$3" = bfq ] || return 0
+	# two processes that are raised: bfq lets them have few tags, and serves one
+	put "$queue/async_depth" "$depth" && put "$queue/iosched/low_latency" 1 &&
+		streams_merge "$disk"
+}
+
+streams_merge() {
+	local disk=$1 r issued past
+
 	merged_since "$disk"
 	trace_start "$disk" block/block_rq_{insert,issue,complete} || return
 	load "$disk" -c -r 0 -t 2 -d 64 -i 4 -p seq -n 2000 || return
