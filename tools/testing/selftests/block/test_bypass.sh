@@ -41,8 +41,7 @@ does_not() {
 	local most=${most:-3}
 
 	share "$@" || return
-	[ $((past * 100)) -le $((issued * most)) ] ||
-		fail "$*: $past of $issued went past the scheduler"
+	[ "$past" -le "$most" ] || fail "$*: $past of $issued went past the scheduler"
 }
 
 # one at a time, there is nothing to merge with; but bfq wants to see them
