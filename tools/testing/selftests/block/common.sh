@@ -9,6 +9,9 @@
 # be written.
 # TEST_SCHEDS, TEST_KINDS and BLKLOAD narrow or redirect a run. TEST_UNTIL_RED ends
 # it with the first failure.
+#
+# What is done often is done without other programs: in a busy guest each takes most
+# of a second to start.
 
 BLK_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 BLKLOAD=${BLKLOAD:-$BLK_DIR/blkload}
@@ -104,6 +107,7 @@ finish_tests() {
 cleanup() {
 	background_stop
 	trace_stop
+	[ ! -d $TRACE ] || rmdir $TRACE
 	md_remove_all
 	nvmet_remove
 	null_remove_all
@@ -288,7 +292,7 @@ kind_of() {
 	case $1 in
 	vd*) echo virtio_blk ;;
 	nvme*)
-		if grep -q none "/sys/block/$1/queue/zoned"; then
+		if [ "$(<"/sys/block/$1/queue/zoned")" = none ]; then
 			echo nvme
 		else
 			echo zns
@@ -299,7 +303,7 @@ kind_of() {
 
 set_sched() {
 	put "/sys/block/$1/queue/scheduler" "$2" || return
-	grep -qF "[$2]" "/sys/block/$1/queue/scheduler" ||
+	[[ $(<"/sys/block/$1/queue/scheduler") = *"[$2]"* ]] ||
 		fail "$1 does not take the scheduler $2"
 }
 
@@ -312,15 +316,18 @@ let_pass() {
 
 # A disk in use is none of ours
 unused() {
-	! grep -q "^/dev/$1" /proc/mounts /proc/swaps &&
-		[ -z "$(ls "/sys/block/$1/holders")" ]
+	local used=$'\n'$(</proc/mounts)$'\n'$(</proc/swaps) holders
+
+	holders=("/sys/block/$1/holders"/*)
+	[[ $used != *$'\n'"/dev/$1"* ]] && [ ! -e "${holders[0]}" ]
 }
 
 # one FUNCTION SCHED KIND DISK: with what the kernel had before put back
 one() {
 	local fn=$1 sched=$2 kind=$3 disk=$4 before status
 
-	before=$(sed 's/.*\[\(.*\)\].*/\1/' "/sys/block/$disk/queue/scheduler")
+	before=$(<"/sys/block/$disk/queue/scheduler")
+	before=${before#*[} before=${before%]*}
 	set_sched "$disk" "$sched" && "$fn" "$disk" "$kind" "$sched" &&
 		background_stop && all_back "$disk"
 	status=$?
@@ -410,8 +417,11 @@ background_stop() {
 }
 
 gone() {
-	# a process that ended and was not waited for is a zombie
-	! grep -q '^State:[[:space:]]*[^Z[:space:]]' "/proc/$1/status" 2>/dev/null
+	local stat
+
+	# "PID (NAME) STATE ..."; one that ended and was not waited for is a zombie
+	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 0
+	[[ ${stat##*) } = Z* ]]
 }
 
 # load DISK OPTION...: sets $out to blkload's line.  Again if what was too slow is
@@ -431,33 +441,38 @@ load() {
 	fail "blkload $* on $disk: ${out//$'\n'/; }"
 }
 
-# completed I/Os, or merged ones: field 1 2 (reads), 5 6 (writes)
-disk_stat() {
-	awk -v f="$2" '{ print $f }' "/sys/block/$1/stat"
+# read_stat DISK: sets reads and writes, that completed, and merged writes
+read_stat() {
+	local stat
+
+	read -ra stat <"/sys/block/$1/stat"
+	reads=${stat[0]} writes=${stat[4]} merged=${stat[5]}
 }
 
 # merged_since DISK: sets $percent to the share of its writes, since the last call,
 # that were merged
 merged_since() {
-	local ios merged
+	local reads writes merged
 
-	ios=$(disk_stat "$1" 5) merged=$(disk_stat "$1" 6)
-	percent=$((100 * (merged - merged_before) / (ios - ios_before + merged - merged_before + 1)))
-	ios_before=$ios merged_before=$merged
+	read_stat "$1"
+	percent=$((100 * (merged - merged_before) / (writes - writes_before + merged - merged_before + 1)))
+	writes_before=$writes merged_before=$merged
 }
 
-all_ios() {
-	echo $(($(disk_stat "$1" 1) + $(disk_stat "$1" 5)))
-}
-
+# advanced DISK IOS: it has completed more than so many
 advanced() {
-	[ "$(all_ios "$1")" -gt "$2" ]
+	local reads writes merged
+
+	read_stat "$1"
+	[ $((reads + writes)) -gt "$2" ]
 }
 
 # step DISK FILE VALUE: it is taken, and I/O still completes afterwards
 step() {
-	put "$2" "$3" || return
-	wait_until 10 advanced "$1" "$(all_ios "$1")" ||
+	local reads writes merged
+
+	put "$2" "$3" && read_stat "$1" || return
+	wait_until 10 advanced "$1" $((reads + writes)) ||
 		fail "nothing completes after $3 was written to $2"
 }
 
@@ -498,24 +513,27 @@ requeues=
 # ---- nothing is held when nothing is in flight
 
 no_inflight() {
-	[ "$(tr -d ' 0\n' <"/sys/block/$1/inflight")" = "" ]
+	[[ $(<"/sys/block/$1/inflight") != *[1-9]* ]]
 }
 
 # what_is_held DISK: names the first thing that an idle disk still holds
 what_is_held() {
-	local disk=$1 dir=/sys/kernel/debug/block/$1 f scsi=/sys/block/$1/device
+	local disk=$1 dir=/sys/kernel/debug/block/$1 f scsi=/sys/block/$1/device key busy
 
 	for f in "$dir"/hctx*/{busy,dispatch} "$dir"/{requeue_list,sched/{dispatch,staged}}; do
-		[ ! -e "$f" ] || [ -z "$(cat "$f")" ] || echo "${f#"$dir"/} is not empty"
+		[ ! -e "$f" ] || [ -z "$(<"$f")" ] || echo "${f#"$dir"/} is not empty"
 	done
 	for f in "$dir"/hctx*/{tags,sched_tags}; do
-		awk -F= -v f="${f#"$dir"/}" '$1 == "busy" && $2 != 0 {
-			print f ": " $2 " tags in use" }' "$f"
+		[ -e "$f" ] || continue
+		while IFS="=" read -r key busy; do
+			[ "$key" != busy ] || [ "$busy" = 0 ] ||
+				echo "${f#"$dir"/}: $busy tags in use"
+		done <"$f"
 	done
 	for f in "$dir"/hctx*/active "$dir"/sched/queued \
 		 ${requeues:-"$dir/sched/owned_by_driver"} "$scsi"/device_busy; do
-		[ ! -e "$f" ] || [ -z "$(tr -d ' 0\n' <"$f")" ] ||
-			echo "${f##*/} is $(cat "$f")"
+		[ ! -e "$f" ] || [[ $(<"$f") != *[1-9]* ]] ||
+			echo "${f##*/} is $(<"$f")"
 	done
 }
 
@@ -535,20 +553,25 @@ all_back() {
 TRACE=/sys/kernel/tracing/instances/blktest
 PROBES=/sys/kernel/tracing/kprobe_events
 
+trace_make() {
+	[ ! -d $TRACE ] || return 0
+	mkdir $TRACE 2>/dev/null || { skip "no tracefs"; return; }
+	echo 8192 >$TRACE/buffer_size_kb
+}
+
 # trace_start DISK EVENT...: block events or our probes (blktest/NAME)
 trace_start() {
 	local disk=$1 event dev major minor
 	shift
 
-	mkdir -p $TRACE 2>/dev/null || { skip "no tracefs"; return; }
+	trace_make || return
 	IFS=: read -r major minor <"/sys/block/$disk/dev"
 	dev=$((major << 20 | minor))
 	echo 0 >$TRACE/tracing_on
 	echo "${TRACE_CLOCK:-counter}" >$TRACE/trace_clock
-	echo 8192 >$TRACE/buffer_size_kb
 	echo >$TRACE/trace
 	for event in "$@"; do
-		if grep -q 'dev_t dev;' $TRACE/events/"$event"/format 2>/dev/null; then
+		if { [[ $(<"$TRACE/events/$event/format") = *"dev_t dev;"* ]]; } 2>/dev/null; then
 			put $TRACE/events/"$event"/filter "dev == $dev" || return
 		fi
 		put $TRACE/events/"$event"/enable 1 || return
@@ -567,19 +590,23 @@ trace_complete() {
 		fail "trace buffer too small"
 }
 
+# The instance is kept: it takes seconds to make one, or to remove it
 trace_stop() {
-	if [ -d $TRACE ]; then
-		trace_end
-		rmdir $TRACE
-	fi
-	[ ! -e $PROBES ] || ! grep -q blktest/ $PROBES ||
+	[ ! -d $TRACE ] || trace_end
+	[ ! -e $PROBES ] || [[ $(<$PROBES) != *blktest/* ]] ||
 		sed -n 's/^[pr][^:]*:\(blktest[^ ]*\).*/-:\1/p' $PROBES |
 		while read -r probe; do echo "$probe" >>$PROBES; done
 }
 
-# symbol NAME: as the compiler left it (NAME, NAME.isra.0...)
+declare -A symbols
+
+# symbol NAME: sets $symbol to what the compiler left of it (NAME, NAME.isra.0...),
+# if anything
 symbol() {
-	awk -v s="$1" '$3 == s || index($3, s ".") == 1 { print $3; exit }' /proc/kallsyms
+	[ -n "${symbols[$1]+found}" ] ||
+		symbols[$1]=$(awk -v s="$1" '$3 == s || index($3, s ".") == 1 { print $3; exit }' /proc/kallsyms)
+	symbol=${symbols[$1]}
+	[ -n "$symbol" ]
 }
 
 # probe_delayed: an event for each run of a queue that is left to a timer, which
@@ -593,7 +620,7 @@ probe_delayed() {
 
 # probe_batches KIND: an event for each batch that goes to the driver
 probe_batches() {
-	local fn
+	local fn symbol
 
 	case $1 in
 	null_blk) fn=null_queue_rqs ;;
@@ -601,21 +628,20 @@ probe_batches() {
 	virtio_blk) fn=virtio_queue_rqs ;;
 	*) skip "$1 has no batches"; return ;;
 	esac
-	[ -n "$(symbol "$fn")" ] && [ -e $PROBES ] &&
-		echo "p:blktest/batch $(symbol "$fn")" >>$PROBES ||
+	symbol $fn && [ -e $PROBES ] && echo "p:blktest/batch $symbol" >>$PROBES ||
 		skip "no probe for batches of $1"
 }
 
 # probe_staged SCHED: an event when staged requests come into the scheduler
 probe_staged() {
-	local fn
+	local fn symbol
 
 	case $1 in
 	mq-deadline) fn=dd_insert_staged ;;
 	*) fn=$1_insert_staged ;;
 	esac
-	[ -n "$(symbol $fn)" ] || { skip "no insertion lists"; return; }
-	echo "p:blktest/drained $(symbol $fn) from=+0(\$stack):symbol" >>$PROBES ||
+	symbol $fn || { skip "no insertion lists"; return; }
+	echo "p:blktest/drained $symbol from=+0(\$stack):symbol" >>$PROBES ||
 		skip "no probe for staged requests"
 }
 

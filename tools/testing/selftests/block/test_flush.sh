@@ -6,7 +6,7 @@
 . "$(dirname "$0")/common.sh"
 
 LIMIT=3000	# ms
-NR=16
+NR=10
 
 # bounded DISK NAME OPTION...: each I/O of it below the limit
 bounded() {

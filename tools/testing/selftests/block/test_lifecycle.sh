@@ -68,7 +68,7 @@ lifecycle() {
 	steps "$disk" "$kind" "$sched" && cpus "$disk" "$kind" || return
 	[ "$kind" = null_blk ] || return 0
 	null_queues "$disk" && background_stop || return
-	busy "$disk" -n 100000 -e
+	busy "$disk" -n 20000 -e
 	sleep 0.5
 	removal "$disk"
 }

@@ -28,9 +28,9 @@ merge() {
 	put "/sys/block/$disk/queue/nr_requests" 64 || return
 	# bfq looks for neighbours in the queues of other tasks only on such a disk
 	echo 1 >"/sys/block/$disk/queue/rotational"
-	merges "$disk" $few "two tasks, alternate blocks" -t 2 -d 24 -n 1500 -p alternate &&
-	merges "$disk" 30 "one task, at the back" -d 32 -n 1500 -p seq &&
-	merges "$disk" 30 "one task, at the front" -d 32 -n 1500 -p reverse &&
+	merges "$disk" $few "two tasks, alternate blocks" -t 2 -d 24 -n 1000 -p alternate &&
+	merges "$disk" 30 "one task, at the back" -d 32 -n 1000 -p seq &&
+	merges "$disk" 30 "one task, at the front" -d 32 -n 1000 -p reverse &&
 	merges "$disk" 80 "plugged" -d 32 -b 32 -n 1500 -p seq || return
 	background "$disk" -t 3 -d 4 -r 100 -o 64m
 	merges "$disk" $few "two tasks, alternate blocks, random readers" \

@@ -12,18 +12,17 @@ ENOUGH=1000
 
 # probe_chosen SCHED: the first of these functions that the kernel has
 probe_chosen() {
-	local candidates fn sym
+	local candidates fn symbol
 
 	case $1 in
 	mq-deadline) candidates="r:__dd_dispatch_request r:dd_dispatch_request" ;;
 	bfq) candidates="r:__bfq_dispatch_request p:bfq_remove_request r:bfq_dispatch_request" ;;
 	esac
 	for fn in $candidates; do
-		sym=$(symbol "${fn#*:}")
-		[ -n "$sym" ] || continue
+		symbol "${fn#*:}" || continue
 		case $fn in
-		r:*) echo "r100:blktest/chosen $sym rq=\$retval:x64 q=+0(\$retval):x64 hctx=+16(\$retval):x64" ;;
-		p:*) echo "p:blktest/chosen $sym rq=\$arg2:x64 q=+0(\$arg2):x64 hctx=+16(\$arg2):x64" ;;
+		r:*) echo "r100:blktest/chosen $symbol rq=\$retval:x64 q=+0(\$retval):x64 hctx=+16(\$retval):x64" ;;
+		p:*) echo "p:blktest/chosen $symbol rq=\$arg2:x64 q=+0(\$arg2):x64 hctx=+16(\$arg2):x64" ;;
 		esac >>$PROBES && return
 	done
 	skip "no probe for the requests that $1 chooses"
