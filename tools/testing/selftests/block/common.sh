@@ -489,11 +489,13 @@ data_is_kept() {
 }
 
 # data_begin DISK SECONDS OPTION..., data_end: the same in the background, by two
-# jobs that read back soon; $fio is its process
+# jobs that read back soon; $fio is its process. A busy guest needs three times
+# the seconds: what fio has written it still reads back.
 data_begin() {
 	local disk=$1 secs=$2
 	shift 2
 
+	fio_limit=$((60 + 6 * secs))
 	( data_is_kept "$disk" --numjobs=2 --size=2m --offset_increment=4m \
 		--iodepth=16 --iodepth_batch_submit=8 --verify_backlog=64 \
 		--time_based --runtime="$secs" "$@" ||
@@ -502,12 +504,13 @@ data_begin() {
 }
 
 data_end() {
-	wait_until 60 gone $fio || { fail "no end of fio's I/O"; return; }
+	wait_until $fio_limit gone $fio || { fail "no end of fio's I/O"; return; }
 	wait $fio || fail "$(cat "$BLK_TMP")"
 }
 
 # A request that comes back to mq-deadline counts as dispatched each time, but as
-# completed once: where requeues is set (to any empty file) what it says the driver owns is not looked at.
+# completed once: where requeues is set (to any empty file) what it says the driver
+# owns is not looked at.
 requeues=
 
 # ---- nothing is held when nothing is in flight
