@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-from blkscale import paths
+from blkscale import paths, tap
 from test_ui import error_of
 
 SELFTESTS = paths.ROOT / "tools/testing/selftests/block"
@@ -32,10 +32,10 @@ guest = load()
 
 
 class ReaderTest(unittest.TestCase):
-    def read(self, text):
+    def read(self, text, **how):
         with contextlib.redirect_stderr(io.StringIO()):
             found = guest.Unprinted()
-            reader = guest.Reader(found)
+            reader = guest.Reader(found, **how)
             for i in range(0, len(text), 7):	# as pieces come
                 reader.feed(text[i:i + 7])
         return found.results, reader
@@ -59,16 +59,49 @@ class ReaderTest(unittest.TestCase):
         results, _ = self.read("# begin qd1\n# end qd1 0 1\n")
         self.assertFalse(results[0][0])
 
+    def skips(self, text, skips):
+        """What is printed of a test that skips."""
+        printed = io.StringIO()
+        with contextlib.redirect_stderr(io.StringIO()), \
+                contextlib.redirect_stdout(printed):
+            guest.Reader(tap.Writer(), skips).feed(text)
+        return printed.getvalue()
+
     def test_all_skipped(self):
-        out = mock.Mock()
-        with contextlib.redirect_stderr(io.StringIO()):
-            guest.Reader(out).feed(
-                "# begin qd1\n1..0 # SKIP not root\n# end qd1 4 0\n")
-        out.result.assert_called_once_with(True, "qd1", skip="not root")
+        text = "# begin qd1\n1..0 # SKIP not root\n# end qd1 4 0\n"
+        self.assertEqual(self.skips(text, {"qd1: not root": 1}),
+                         "ok 1 qd1 # SKIP not root\n")
+        said = self.skips(text, {"qd1: no debugfs": 1})
+        self.assertIn("not ok 1 qd1\n", said)
+        self.assertIn("does not allow: not root\n", said)
+        self.assertIn("tools/tests/guest", said)
+
+    def test_what_may_be_skipped_and_how_often(self):
+        skip = "ok {0} qd1: bfq on nvme{0} # SKIP no probe\n"
+        text = "# begin qd1\n" + "".join(map(skip.format, (1, 2, 3))) + \
+            "1..3\n# end qd1 4 1\n"
+
+        def ends(skips):
+            return [line.startswith("not ok")
+                    for line in self.skips(text, skips).splitlines()
+                    if "ok" in line.split()[:2]]
+        self.assertEqual(ends({}), [True] * 3)
+        self.assertEqual(ends({r"qd1: bfq on nvme\d: no probe": 2}),
+                         [False, False, True])
+        self.assertEqual(ends({"qd1: bfq on nvme3: no": 3}), [True] * 3)
+        # the next test may as often again
+        text += text.replace("begin qd1", "begin x").replace("end qd1", "end x")
+        self.assertEqual(ends({r"qd1: .*": 1}), [False, True, True] * 2)
+
+    def test_nothing_but_the_log_was_looked_at(self):
+        text = "# begin qd1\nok 1 qd1: the log\n1..1\n# end qd1 4 1\n"
+        self.assertFalse(all(r[0] for r in self.read(text)[0]))
+        self.assertTrue(all(r[0] for r in self.read(text, narrowed=True)[0]))
 
 
 class BootTest(unittest.TestCase):
-    ARGS = SimpleNamespace(config="debug", cpus=4, tests=[], kernel="patched")
+    ARGS = SimpleNamespace(config="debug", cpus=4, tests=[], kernel="patched",
+                           kinds=None)
 
     def start(self, printed, trouble=None, status=0):
         def run(**kwargs):
@@ -214,6 +247,81 @@ class SharedShellTest(unittest.TestCase):
                              "reason=r; result 1 b; reason=r; result 4 c")
         self.assertEqual(said, "ok 1 t: a\n# r\nnot ok 2 t: b\n"
                                "ok 3 t: c # SKIP r\n")
+
+    @staticmethod
+    def function(name, script="common.sh"):
+        text = (SELFTESTS / script).read_text()
+        return re.search(rf"^{name}\(\) {{\n.*?^}}\n", text, re.M | re.S)[0]
+
+    def test_merged_since(self):
+        said = self.shell("\n".join(
+            f"read_stat() {{ writes={writes} merged={merged}; }}\n"
+            "merged_since x; echo $percent"
+            for writes, merged in ((10, 5), (110, 105), (110, 105))))[1]
+        self.assertEqual(said.split()[1:], ["49", "-1"])
+
+    def test_kernel_log(self):
+        def judged(*lines, status=0):
+            words = " ".join(f"'{line}'" for line in lines)
+            return self.shell(
+                f"dmesg() {{ printf '%s\\n' {words}; return {status}; }}\n"
+                "dmesg_start=mark; dmesg_clean || echo $reason")[1]
+        self.assertEqual(judged("BUG: old", "x mark", "all well"), "")
+        self.assertIn("BUG: new", judged("BUG: old", "x mark", "BUG: new"))
+        self.assertIn("BUG: new", judged("BUG: new", "no more of it"))
+        self.assertIn("cannot read", judged("", status=1))
+
+    def test_trace_that_is_not_there_is_not_complete(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def complete():
+                return self.shell(f"TRACE={folder}; trace_complete")[0]
+            self.assertEqual(complete(), 1)
+            stats = Path(folder) / "per_cpu/cpu0/stats"
+            stats.parent.mkdir(parents=True)
+            stats.write_text("entries: 5\noverrun: 0\ndropped events: 0\n")
+            self.assertEqual(complete(), 0)
+            stats.write_text("overrun: 3\n")
+            self.assertEqual(complete(), 1)
+
+    def test_files_that_tell_what_is_held(self):
+        with tempfile.TemporaryDirectory() as folder:
+            debug = Path(folder) / "sys/kernel/debug/block/d"
+            queue = Path(folder) / "sys/block/d/queue"
+            for path in (debug / "hctx0", debug / "sched", queue):
+                path.mkdir(parents=True)
+            held = self.function("what_is_held").replace("/sys/", f"{folder}/sys/")
+
+            def said(sched):
+                (queue / "scheduler").write_text(f"none mq-deadline bfq\n".replace(
+                    sched, f"[{sched}]"))
+                return self.shell(f"{held}\nwhat_is_held d")[1]
+            for name in ("requeue_list", "hctx0/busy", "hctx0/dispatch",
+                         "hctx0/tags", "hctx0/active"):
+                self.assertIn(f"there is no {debug}/{name}\n", said("none"))
+                (debug / name).touch()
+            self.assertEqual(said("none"), "")
+            self.assertIn("hctx0/sched_tags", said("bfq"))
+            (debug / "hctx0/sched_tags").write_text("busy=3\n")
+            self.assertEqual(said("bfq"), "hctx0/sched_tags: 3 tags in use\n")
+            self.assertIn("sched/staged", said("mq-deadline"))
+
+    def test_counts_that_nobody_saw(self):
+        def classes(counts):
+            return self.shell(
+                f"{self.function('classes', 'test_bypass.sh')}\n"
+                f"expect() {{ counts='{counts}'; }}\n"
+                "put() { :; }; aged() { :; }\nclasses no-disk 2>/dev/null")[0]
+        self.assertEqual(classes("driver 0 1 0 queued 0 1 1"), 0)
+        self.assertEqual(classes("driver 0 1 0 queued 0 1 0"), 1)
+        self.assertEqual(classes(""), 1)
+
+    def test_a_kind_without_a_disk_is_told(self):
+        said = self.shell(
+            "TEST_NAME=t TEST_SCHEDS=bfq TEST_DEVS=/dev/vdb\n"
+            "TEST_KINDS='virtio_blk nvme'; unused() { :; }\n"
+            "one() { result 0 \"$2 on $3\"; }; for_each_device f")[1]
+        self.assertEqual(said, "ok 1 t: bfq on virtio_blk\n"
+                               "ok 2 t: bfq on nvme # SKIP no such disk in TEST_DEVS\n")
 
     def order(self, events):
         with tempfile.TemporaryDirectory() as folder:
