@@ -62,13 +62,13 @@ manycore: ## Many-core measurement, short table (FULL=1: all cells; PROFILE=1)
 bench: ## fio by the wall clock in guests (LOCKSTAT=1), or on DEVICE=/dev/X
 	@tools/bench/run $(if $(DEVICE),--device $(DEVICE))
 
-slowdisk: ## Merging and order on slow disks, by the wall clock
+slowdisk: ## Merging and rates on slow disks, by counted instructions
 	@tools/bench/slowdisk
 
 plugtest: ## Merging in plugs: raid arrays, buffered writes, doorbells
 	@tools/bench/plugtest
 
-nvme-study: ## fio at depths from 1 to 2048 on NVMe disks: IOPS, latencies
+nvme-study: ## fio at depths from 1 to 2048 on NVMe, by counted instructions
 	@tools/bench/nvmestudy
 
 report: ## Tables, picture and README from the newest results
