@@ -14,11 +14,11 @@ from unittest import mock
 
 TOOLS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TOOLS / "lib"), str(TOOLS / "tests")]
-from blkscale import blockdev, cells, fio, inuse, lockstat  # noqa: E402
+from blkscale import blockdev, cells, fio, inuse, lockstat, study  # noqa: E402
 from test_check import program  # noqa: E402
 
 RUN, SLOWDISK = TOOLS / "bench/run", TOOLS / "bench/slowdisk"
-PLUGTEST = TOOLS / "bench/plugtest"
+PLUGTEST, NVMESTUDY = TOOLS / "bench/plugtest", TOOLS / "bench/nvmestudy"
 COMPARE, REPORT = TOOLS / "report/compare", TOOLS / "report/report"
 
 LOCK_STAT = """\
@@ -256,6 +256,26 @@ class Doorbells(unittest.TestCase):
             self.assertEqual(guest.rings(place)[0], 2)
 
 
+class Study(unittest.TestCase):
+    def test_default_is_what_is_steady(self):
+        program_ = program("tools/bench/nvmestudy")
+        args = program_.arguments([])
+        self.assertEqual((args.clock, args.devices), ("counted", "nvme-loop"))
+        self.assertEqual(len(args.each), 16)
+
+    def test_cells_with_many_in_flight_take_longer(self):
+        self.assertEqual(study.seconds(2, 1, 2048), 2)
+        self.assertEqual(study.seconds(2, 4, "1024"), 2 * study.LONGER)
+
+    def test_parts_of_a_profile(self):
+        parts = study.parts({"[user]": 5, "__nvmet_req_init": 1, "nvme_queue_rq": 2,
+                             "nvme_loop_queue_rq": 4, "__bfq_x": 8, "dd_y": 16,
+                             "blk_mq_z": 32, "memcpy": 64})
+        self.assertEqual({name: count for name, count in parts.items() if count},
+                         {"fio": 5, "target": 5, "NVMe driver": 2, "scheduler": 24,
+                          "block layer, of both disks": 32, "the rest": 64})
+
+
 class InUse(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -346,6 +366,12 @@ class Arguments(unittest.TestCase):
         self.assertIn("at least 1", self.refused(PLUGTEST, "--boots", "0"))
         self.assertIn("not known", self.refused(PLUGTEST, "--parts", "scsi"))
         self.assertIn("not known", self.refused(PLUGTEST, "--kernels", "mine"))
+
+    def test_nvmestudy(self):
+        self.assertIn("at least 1", self.refused(NVMESTUDY, "--boots", "0"))
+        self.assertIn("use --clock host", self.refused(NVMESTUDY, "--devices", "nvme"))
+        self.assertIn("not with", self.refused(NVMESTUDY, "--devices", "x",
+                                               "--clock", "host"))
 
     def test_device_that_is_none(self):
         for device in ("/dev/no-such-disk", "/dev/null"):

@@ -122,6 +122,12 @@ def null_blk(name, **attributes):
     return wait_for(node)
 
 
+def fast_null_blk(name):
+    """One that costs little, with a queue a CPU."""
+    return null_blk(name, irqmode=0, hw_queue_depth=1024,
+                    submit_queues=os.cpu_count(), size=4096)
+
+
 def remove_null_blk(name):
     put(NULLB / name / "power", 0)
     (NULLB / name).rmdir()
@@ -239,8 +245,7 @@ def nvme_loop(backing):
 
 def nvme_loop_fast():
     """The same where the target costs least: on a null_blk, a queue a CPU."""
-    return nvme_loop(null_blk("backing", irqmode=0, hw_queue_depth=1024,
-                              submit_queues=os.cpu_count(), size=4096))
+    return nvme_loop(fast_null_blk("backing"))
 
 
 def _namespaces():
