@@ -262,10 +262,11 @@ class Files(unittest.TestCase):
             self.assertIsNone(results.latest("fio"))
 
 
-def study(sched, kernel, depth, iops):
-    return rec(sched, kernel, 4, {"iops": iops, "usr": 1.5, "sys": 20.25,
-                                  "lat_min": 9.5, "lat_p99": 2 * depth},
-               "nvmestudy", f"4 x {depth}", "QEMU NVMe")
+def study(sched, kernel, depth, iops, clock="counted", **more):
+    return {**rec(sched, kernel, 4, {"iops": iops, "usr": 1.5, "sys": 20.25,
+                                     "lat_min": 9.5, "lat_p99": 2 * depth},
+                  "nvmestudy", f"4 x {depth}", "nvme-loop"),
+            "clock": clock, **more}
 
 
 class NvmeStudy(unittest.TestCase):
@@ -276,9 +277,9 @@ class NvmeStudy(unittest.TestCase):
     def test_rows_by_depth_then_scheduler(self):
         (table,) = report.nvme_study(self.RECORDS)
         self.assertEqual([row[:4] for row in table.rows],
-                         [["QEMU NVMe", "4 x 1", "none", "1000"],
-                          ["QEMU NVMe", "4 x 2", "bfq", "300 -> 600"],
-                          ["QEMU NVMe", "4 x 16", "bfq", "500 -> 1000"]])
+                         [["nvme-loop", "4 x 1", "none", "1000"],
+                          ["nvme-loop", "4 x 2", "bfq", "300 -> 600"],
+                          ["nvme-loop", "4 x 16", "bfq", "500 -> 1000"]])
         self.assertEqual([row[4] for row in table.rows],
                          ["", "x2.00", "x2.00"])
         self.assertEqual(table.rows[0][6], "20.2")
@@ -286,8 +287,9 @@ class NvmeStudy(unittest.TestCase):
     def test_pictures(self):
         drawn = svg.pictures(self.RECORDS)
         self.assertEqual(list(drawn),
-                         ["nvme-study-iops.svg", "nvme-study-p99.svg"])
+                         ["nvme-loop-study-iops.svg", "nvme-loop-study-p99.svg"])
         for text in drawn.values():
+            self.assertIn("by counted instructions", text)
             self.assertIn("depth of a job", text)
             ET.fromstring(text)
 
@@ -295,6 +297,29 @@ class NvmeStudy(unittest.TestCase):
         text, drawn = readme.render(readme.MARK, self.RECORDS)
         for name in drawn:
             self.assertIn(name, text)
+
+    def test_spread_is_told_where_it_is_much(self):
+        def row(*iops):
+            runs = [{"iops": n, "lat_mean": 7} for n in iops]
+            values = {"iops": sorted(iops)[1], "lat_mean": 7}
+            (table,) = report.nvme_study([
+                study("bfq", "base", 2, 300) | {"values": values, "runs": runs}])
+            return table.rows[0][-1]
+        self.assertEqual(row(980, 1000, 1030), "")
+        self.assertEqual(row(980, 1000, 1040), "IOPS 6 %")
+
+    def test_what_the_wall_clock_says_is_a_table_of_its_own_and_not_in_the_readme(self):
+        wall = [study("bfq", kernel, 4, 500, "host") for kernel in ("base", "patched")]
+        counted, by_wall = report.nvme_study(wall + self.RECORDS)
+        self.assertNotIn("wall", counted.title)
+        self.assertIn("by the wall clock", by_wall.title)
+        self.assertEqual([row[1] for row in by_wall.rows], ["4 x 4"])
+        with tempfile.TemporaryDirectory() as where, Readme.folder(None, where), \
+                contextlib.redirect_stderr(io.StringIO()):
+            readme.write(wall + self.RECORDS)
+            self.assertNotIn("4 x 4", readme.README.read_text())
+            self.assertEqual(len(json.loads(readme.FIGURES.read_text())),
+                             len(self.RECORDS))
 
     def test_nothing_measured(self):
         self.assertEqual((report.nvme_study([]), svg.pictures([])), ([], {}))

@@ -60,7 +60,8 @@ def render(text, records):
 
 
 def write(records):
-    kept = [r for r in records if r["kernel"] in ("base", "patched")]
+    kept = [r for r in records if r["kernel"] in ("base", "patched")
+            and report.is_steady(r)]
     text, pictures = render(TEXT.read_text(), kept)
     FIGURES.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
     README.write_text(text)

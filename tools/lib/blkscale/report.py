@@ -271,27 +271,62 @@ LATENCIES = {"lat_min": "min", "lat_mean": "mean", "lat_p99": "99 %",
              "lat_max": "max", "lat_stddev": "stdev"}
 
 
+STEADY = 5      # per cent: what a study's figures may differ by, unsaid
+
+
+def is_steady(rec):
+    """Not a study by the wall clock."""
+    return rec["what"] != "nvmestudy" or rec.get("clock") == "counted"
+
+
 def nvme_study(records):
-    """As published in 2013, with the schedulers in place of two drivers."""
-    cells = pairs(r for r in records if r["what"] == "nvmestudy")
+    """As published in 2013, with the schedulers in place of two drivers; by
+    counted instructions, and by the wall clock."""
+    mine = [r for r in records if r["what"] == "nvmestudy"]
+    parts = [[r for r in mine if is_steady(r) is steady]
+             for steady in (True, False)]
+    return [_nvme_study(part) for part in parts if part]
+
+
+def _nvme_study(records):
+    cells = pairs(records)
     cells = dict(sorted(cells.items(), key=lambda c: (
         c[0][2], natural(c[0][1]), rank(c[0][3], SCHEDS))))
-    if not cells:
-        return []
     rows = []
     for (_, workload, device, sched, _), pair in cells.items():
         rows.append([device, workload, sched, change(*sides(pair, "iops")),
                      times(ratio(*reversed(sides(pair, "iops"))))]
                     + [change(*sides(pair, name), percent)
                        for name in ("usr", "sys")]
-                    + [change(*sides(pair, name)) for name in LATENCIES])
-    used = [rec for pair in cells.values() for rec in pair.values()]
-    return [Table("NVMe study: 4 KiB random writes, jobs x depth: IOPS, usr %, "
-                  "sys %, latency in microseconds, base -> patched",
-                  ["disk", "load", "scheduler", "IOPS", "", "usr", "sys",
-                   *LATENCIES.values()], rows,
-                  ["By the wall clock of an emulated machine: figures swing "
-                   "by 20 to 40 % from boot to boot."] + origin(used))]
+                    + [change(*sides(pair, name)) for name in LATENCIES]
+                    + [scattered(pair)])
+    clock = "" if is_steady(records[0]) else \
+        ", by the wall clock of an emulated machine"
+    return Table("NVMe study: 4 KiB random writes, jobs x depth: IOPS, usr %, "
+                 f"sys %, latency in microseconds{clock}, base -> patched",
+                 ["disk", "load", "scheduler", "IOPS", "", "usr", "sys",
+                  *LATENCIES.values(), "spread"], rows,
+                 [f"Spread: of IOPS and of the mean latency from boot to boot, "
+                  f"if it is above {STEADY} %."] + origin(records))
+
+
+def scattered(pair):
+    """How far single runs are from one another, where that is much."""
+    found = []
+    for name, title in (("iops", "IOPS"), ("lat_mean", "mean")):
+        worst = max(apart(rec, name) for rec in pair.values())
+        if worst > STEADY:
+            found.append(f"{title} {worst:.0f} %")
+    return ", ".join(found)
+
+
+def apart(rec, name):
+    """The difference of the largest and the least run, in per cent of the
+    median."""
+    if not rec["values"].get(name):
+        return 0
+    runs = spread(rec, name)
+    return 100 * (max(runs) - min(runs)) / rec["values"][name]
 
 
 # ------------------------------------------------------------ fio

@@ -173,8 +173,10 @@ def nvme_study(records, device, value, unit):
             c[2]["kernel"], c[2]["sched"], c[1])):
         line = series.setdefault((rec["sched"], rec["kernel"]), [])
         line.append((depth, rec["values"][value]))
+    clock = "counted instructions" if mine[0][2].get("clock") == "counted" \
+        else "the wall clock"
     return draw(series, f"4 KiB random writes by {mine[0][0]} jobs: {unit}",
-                f"{device}, by the wall clock, logarithmic; "
+                f"{device}, by {clock}, logarithmic; "
                 "dashed: base, solid: with the series",
                 _origin([rec for _, _, rec in mine]), axis="depth of a job")
 
