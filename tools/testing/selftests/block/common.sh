@@ -22,6 +22,7 @@ NVMET=/sys/kernel/config/nvmet
 SDEBUG=/sys/bus/pseudo/drivers/scsi_debug
 SDEBUG_QUEUE=64
 SDEBUG_NSEC=100000
+MANY=1000000	# faults: no end of them, but they are counted
 TEST_NAME=$(basename "$0" .sh)
 TEST_NAME=${TEST_NAME#test_}
 KSFT_SKIP=4
@@ -42,6 +43,12 @@ skip_all() {
 
 need_program() {
 	command -v "$1" >/dev/null || skip_all "no program $1"
+}
+
+# where CPUs are asked to come and go, one can
+need_hotplug() {
+	[ -z "$TEST_HOTPLUG" ] || [ -e /sys/devices/system/cpu/cpu1/online ] ||
+		skip_all "no CPU can go offline"
 }
 
 # result OK-STATUS NAME...: one TAP line; $reason tells why it failed
@@ -122,11 +129,16 @@ dmesg_mark() {
 }
 
 dmesg_clean() {
-	local bad='WARNING:|BUG:|Oops|KASAN|INFO: task .* blocked|soft lockup|'
+	local bad='WARNING:|BUG:|Oops|KASAN|INFO: task .* blocked|soft lockup|' log
 
 	bad+='rcu.*stall|list_(add|del) corruption|general protection'
-	# a later mark of the same test is a new beginning
-	bad=$(dmesg | sed "1,/$dmesg_start/d" | grep -E -m1 -A3 "$bad") || return 0
+	# all that is left of it, if our mark was overwritten
+	log=$(dmesg) && log=$(awk -v mark="$dmesg_start" '
+		index($0, mark) { all = ""; next }
+		{ all = all $0 "\n" }
+		END { printf "%s", all }' <<<"$log") ||
+		{ fail "cannot read the kernel log"; return; }
+	bad=$(grep -E -m1 -A3 "$bad" <<<"$log") || return 0
 	fail "kernel log: ${bad//$'\n'/ | }"
 }
 
@@ -167,7 +179,7 @@ null_remove_all() {
 
 	for name in "${null_made[@]}"; do
 		[ -d "$NULLB/$name" ] || continue
-		null_fault "$name" requeue 0 0
+		null_fault "$name" requeue 0 0 || reason=
 		echo 0 >"$NULLB/$name/power"
 		rmdir "$NULLB/$name"
 	done
@@ -208,10 +220,19 @@ md_remove_all() {
 null_fault() {
 	local dir=$NULLB/$1/$2_inject
 
-	[ -d "$dir" ] || return 1
+	[ -d "$dir" ] || { skip "no fault injection in null_blk"; return; }
 	echo 0 >"$dir/verbose"
 	echo "$4" >"$dir/times"
 	echo "$3" >"$dir/probability"
+}
+
+# null_fault_end NAME requeue|timeout TIMES: there was one at least
+null_fault_end() {
+	local left
+
+	left=$(<"$NULLB/$1/$2_inject/times")
+	null_fault "$1" "$2" 0 0
+	[ "$left" -lt "$3" ] || fail "not one $2 of null_blk"
 }
 
 # sdebug_make: sets $disk to a disk of scsi_debug (builtin or module) whose host
@@ -348,9 +369,10 @@ only_kinds() {
 	TEST_KINDS=$kinds
 }
 
-# for_each_device FUNCTION [NULL_ATTRIBUTE=VALUE...]: on each kind, each scheduler
+# for_each_device FUNCTION [NULL_ATTRIBUTE=VALUE...]: on each kind, each scheduler;
+# if there are TEST_DEVS, with one of each kind
 for_each_device() {
-	local fn=$1 kind sched dev disk
+	local fn=$1 kind sched dev disk seen
 	shift
 
 	for sched in $TEST_SCHEDS; do
@@ -370,13 +392,19 @@ for_each_device() {
 				sdebug_reset ;;
 			esac
 		done
+		seen=
 		for dev in $TEST_DEVS; do
 			disk=$(basename "$dev")
 			kind=$(kind_of "$disk")
 			[[ " $TEST_KINDS other " == *" $kind "* ]] || continue
+			seen+=" $kind "
 			unused "$disk" || skip "$dev is in use" ||
 				{ result $? "$sched on $kind"; continue; }
 			one "$fn" "$sched" "$kind" "$disk"
+		done
+		for kind in ${TEST_DEVS:+$TEST_KINDS}; do
+			[[ $kind = null_blk || $kind = scsi_debug || $seen = *" $kind "* ]] ||
+				{ skip "no such disk in TEST_DEVS"; result $? "$sched on $kind"; }
 		done
 	done
 }
@@ -450,12 +478,13 @@ read_stat() {
 }
 
 # merged_since DISK: sets $percent to the share of its writes, since the last call,
-# that were merged
+# that were merged; -1 if it had none
 merged_since() {
-	local reads writes merged
+	local reads writes merged all
 
 	read_stat "$1"
-	percent=$((100 * (merged - merged_before) / (writes - writes_before + merged - merged_before + 1)))
+	all=$((writes - writes_before + merged - merged_before))
+	percent=$((all > 0 ? 100 * (merged - merged_before) / (all + 1) : -1))
 	writes_before=$writes merged_before=$merged
 }
 
@@ -478,14 +507,16 @@ step() {
 
 # data_is_kept DISK OPTION...: fio reads back what it wrote
 data_is_kept() {
-	local disk=$1 log
+	local disk=$1 log reads writes merged
 	shift
 
+	read_stat "$disk"
 	log=$(fio --filename="/dev/$disk" --direct=1 --ioengine=io_uring --bs=4k \
 		--group_reporting --output-format=terse \
 		--name=write --rw=randwrite --verify=crc32c --do_verify=1 \
 		--verify_fatal=1 --verify_state_save=0 "$@" 2>&1) ||
-		fail "fio: $(grep -v '^3;' <<<"$log" | head -3 | tr '\n' ' ')"
+		{ fail "fio: $(grep -v '^3;' <<<"$log" | head -3 | tr '\n' ' ')"; return; }
+	advanced "$disk" $((reads + writes)) || fail "fio has done no I/O"
 }
 
 # data_begin DISK SECONDS OPTION..., data_end: the same in the background, by two
@@ -519,10 +550,21 @@ no_inflight() {
 	[[ $(<"/sys/block/$1/inflight") != *[1-9]* ]]
 }
 
-# what_is_held DISK: names the first thing that an idle disk still holds
+# what_is_held DISK: names what an idle disk still holds, or what would tell but is
+# not there
 what_is_held() {
-	local disk=$1 dir=/sys/kernel/debug/block/$1 f scsi=/sys/block/$1/device key busy
+	local disk=$1 dir=/sys/kernel/debug/block/$1 f scsi=/sys/block/$1/device key busy told
 
+	told=("$dir"/{requeue_list,hctx0/{busy,dispatch,tags,active}})
+	case $(<"/sys/block/$disk/queue/scheduler") in
+	*"[none]"*) ;;
+	*"[mq-deadline]"*)
+		told+=("$dir"/{hctx0/sched_tags,sched/{dispatch,staged,queued,owned_by_driver}}) ;;
+	*) told+=("$dir"/hctx0/sched_tags) ;;
+	esac
+	for f in "${told[@]}"; do
+		[ -e "$f" ] || echo "there is no $f"
+	done
 	for f in "$dir"/hctx*/{busy,dispatch} "$dir"/{requeue_list,sched/{dispatch,staged}}; do
 		[ ! -e "$f" ] || [ -z "$(<"$f")" ] || echo "${f#"$dir"/} is not empty"
 	done
@@ -589,8 +631,9 @@ trace_end() {
 
 # no event may be missing from what is judged
 trace_complete() {
-	! grep -h -E '^(overrun|dropped events): [1-9]' $TRACE/per_cpu/cpu*/stats ||
-		fail "trace buffer too small"
+	grep -h -E '^(overrun|dropped events): [1-9]' $TRACE/per_cpu/cpu*/stats
+	# 2: there is nothing to look at
+	[ $? -eq 1 ] || fail "trace buffer too small"
 }
 
 # The instance is kept: it takes seconds to make one, or to remove it
@@ -651,6 +694,11 @@ probe_staged() {
 # after the trace
 delayed_runs() {
 	grep -E ' delayed(_all)?: ' $TRACE/trace | grep -vc ' ms=0$'
+}
+
+# those that kblockd does at once: where none is seen, no delayed one would be
+prompt_runs() {
+	grep -c ' delayed: .* ms=0$' $TRACE/trace
 }
 
 drains() {

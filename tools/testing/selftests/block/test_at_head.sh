@@ -50,7 +50,6 @@ at_head() {
 	local heads=0 worst=0 lifo=0 fifo=0 staged=0 drained=
 	shift 4
 
-	[ -d "$NULLB/$disk/requeue_inject" ] || { skip "no fault injection in null_blk"; return; }
 	put "/sys/block/$disk/queue/nr_requests" 256 || return
 	if [ "$enough" -eq 0 ]; then
 		echo 2 >"/sys/block/$disk/queue/nomerges"
@@ -58,7 +57,7 @@ at_head() {
 		drained=blktest/drained
 		probe_staged "$sched" || return
 	fi
-	null_fault "$disk" requeue 40 -1
+	null_fault "$disk" requeue 40 $MANY || return
 	for ((round = 1; round <= ROUNDS; round++)); do
 		trace_start "$disk" block/block_rq_{insert,issue,requeue} \
 			${drained:+"$drained"} || return

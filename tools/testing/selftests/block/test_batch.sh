@@ -41,7 +41,7 @@ batch() {
 	note "$disk: $r"
 	# what bfq knows of a process, it learns from its first requests
 	[ "$(value_of batches "$r")" -ge $((SUBMISSIONS * 8 / 10)) ] ||
-		fail "$SUBMISSIONS submissions, but not as many batches: $r"
+		{ fail "$SUBMISSIONS submissions, but not as many batches: $r"; return; }
 	[ "$(value_of issued "$r")" -ge $((SUBMISSIONS * SIZE * 9 / 10)) ] &&
 		[ "$(value_of late "$r")" -le $((SUBMISSIONS / 10)) ] ||
 		fail "not issued in the order of their sectors: $r"
@@ -52,11 +52,9 @@ batch() {
 refused() {
 	local disk=$1 dir=$NULLB/$1/requeue_inject r
 
-	[ -d "$dir" ] || { skip "no fault injection in null_blk"; return; }
 	let_pass "$disk" "$3"
-	probe_batches "$2" || return
+	probe_batches "$2" && null_fault "$disk" requeue 100 $MANY || return
 	echo 13 >"$dir/interval"
-	null_fault "$disk" requeue 100 -1
 	trace_start "$disk" block/block_rq_{requeue,issue} blktest/batch || return
 	load "$disk" -c -d $SIZE -b $SIZE -B -r 50 -n $((4 * SUBMISSIONS * SIZE)) || return
 	trace_end
@@ -84,6 +82,7 @@ reset() {
 	# the last one may have met the end
 	reason=
 	note "$disk: $n resets"
+	[ $n -gt 0 ] || fail "the controller was not reset"
 }
 
 # Requests that failed, by the place they had in a batch of blkload

@@ -14,20 +14,20 @@ stress() {
 null_faults() {
 	local disk=$1
 
-	null_fault "$disk" requeue 10 -1 || { skip "no fault injection in null_blk"; return; }
-	stress "$disk" || return
-	null_fault "$disk" requeue 0 0
+	null_fault "$disk" requeue 10 $MANY && stress "$disk" &&
+		null_fault_end "$disk" requeue $MANY || return
 	echo 300 >"/sys/block/$disk/queue/io_timeout"
-	null_fault "$disk" timeout 1 5
-	stress "$disk" || return
-	null_fault "$disk" timeout 0 0
+	null_fault "$disk" timeout 1 5 && stress "$disk" && null_fault_end "$disk" timeout 5
 }
 
-# sdebug_stress DISK OPTS EVERY_NTH
+# sdebug_stress DISK OPTS EVERY_NTH: what the host refuses comes back
 sdebug_stress() {
+	trace_start "$1" block/block_rq_requeue || return
 	echo "$2" >$SDEBUG/opts
 	echo "$3" >$SDEBUG/every_nth
 	stress "$1" || { fail "opts $2: $reason"; return; }
+	trace_end
+	note "$1: opts $2: $out, requeued=$(grep -c ' block_rq_requeue: ' $TRACE/trace)"
 	sdebug_reset
 }
 

@@ -73,6 +73,7 @@ lifecycle() {
 	removal "$disk"
 }
 
+need_hotplug
 start_tests
 for_each_device lifecycle hw_queue_depth=32
 finish_tests

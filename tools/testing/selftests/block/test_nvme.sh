@@ -177,6 +177,7 @@ queues() {
 }
 
 need_program fio
+need_hotplug
 start_tests
 TEST_KINDS=nvme
 requeues=/dev/null

@@ -45,7 +45,7 @@ large_ends() {
 late() {
 	trace_awk '
 	/ block_getrq: / { seq[sector()] = ++nr }
-	/ block_rq_issue: / {
+	/ block_rq_issue: / && sector() in seq {
 		s = sector(); issued++
 		if (seq[s] < last) late++; else last = seq[s]
 	}

@@ -24,42 +24,50 @@ order() {
 		return 0
 	}
 	/ block_getrq: / { seq[sector()] = ++nr }
-	/ block_rq_insert: / { inserted++; insert_late += late(last_insert, sector()) }
-	/ block_rq_issue: / { issue_late += late(last_issue, sector()) }
-	END { printf "inserted=%d insert_late=%d issue_late=%d\n", inserted,
-		insert_late, issue_late }'
+	sector() in seq && / block_rq_insert: / {
+		inserted++; insert_late += late(last_insert, sector())
+	}
+	sector() in seq && / block_rq_issue: / {
+		issued++; issue_late += late(last_issue, sector())
+	}
+	END { printf "inserted=%d insert_late=%d issued=%d issue_late=%d\n", inserted,
+		insert_late, issued, issue_late }'
 }
 
-# debugfs is read until background_stop
+# debugfs is read until background_stop, once at least; bfq has no files there
 read_debugfs() {
-	local dir=/sys/kernel/debug/block/$1
+	local dir=/sys/kernel/debug/block/$1 none=1 files
 
+	files=("$dir"/hctx0/{busy,dispatch,tags})
+	[ "$2" = bfq ] || files+=("$dir"/sched/*)
 	(
-		trap 'exit 0' TERM
-		while :; do
-			cat "$dir"/sched/* "$dir"/hctx0/{busy,dispatch,tags} >/dev/null
+		trap 'exit $none' TERM
+		while cat "${files[@]}" >/dev/null; do
+			none=0
 			sleep 0.02
 		done
+		exit 1
 	) 2>>"$BLK_TMP" &
 	bg+=($!)
 }
 
-# round DISK SCHED: adds to $staged
+# round DISK SCHED: adds to $staged and $prompt
 round() {
 	local disk=$1 sched=$2 r late delayed
 
 	trace_start "$disk" block/block_{getrq,rq_insert,rq_issue} \
 		blktest/{drained,delayed,delayed_all} || return
-	read_debugfs "$disk"
+	read_debugfs "$disk" "$sched"
 	load "$disk" -c -t $THREADS -d 16 -n 800 -r 0 -z ${SIZE}m -l $LIMIT &&
 		background_stop || return
 	trace_end
 	trace_complete || return
 	r=$(order) delayed=$(delayed_runs)
-	((staged += $(drains)))
+	((staged += $(drains), prompt += $(prompt_runs)))
 	note "$disk: $out"
 	note "$disk: $staged times staged requests were inserted; $r; $delayed delayed runs"
-	[ "$(value_of inserted "$r")" -ge 500 ] || { fail "only $r"; return; }
+	[ "$(value_of inserted "$r")" -ge 500 ] && [ "$(value_of issued "$r")" -ge 500 ] ||
+		{ fail "only $r"; return; }
 	late=$(value_of insert_late "$r")
 	[ "$late" -eq 0 ] || { fail "$late were inserted after a later one of their CPU"; return; }
 	late=$(value_of issue_late "$r")
@@ -69,7 +77,7 @@ round() {
 }
 
 stage() {
-	local disk=$1 sched=$3 io=/sys/block/$1/queue/iosched staged=0 rounds=0
+	local disk=$1 sched=$3 io=/sys/block/$1/queue/iosched staged=0 prompt=0 rounds=0
 
 	put "/sys/block/$disk/queue/nr_requests" 128 || return
 	echo 0 >"/sys/block/$disk/queue/rotational"
@@ -89,6 +97,7 @@ stage() {
 		[ $((rounds++)) -lt $ROUNDS ] || { fail "only $staged times staged"; return; }
 		round "$disk" "$sched" || return
 	done
+	[ $prompt -gt 0 ] || fail "no run of the queue was seen, delayed or not"
 }
 
 start_tests

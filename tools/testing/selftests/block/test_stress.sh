@@ -7,20 +7,28 @@
 
 SECS=10
 
+# what the driver gives back is seen
 faults() {
-	local disk=$1
+	trace_start "$1" block/block_rq_requeue || return
+	case $2 in
+	null_blk) null_fault "$1" requeue 5 $MANY ;;
+	scsi_debug)
+		echo 0x8000 >$SDEBUG/opts
+		echo 13 >$SDEBUG/every_nth ;;
+	esac
+}
+
+no_faults() {
+	local back
 
 	case $2 in
-	null_blk)
-		null_fault "$disk" requeue "$3" -1 || skip "no fault injection in null_blk" ;;
-	scsi_debug)
-		if [ "$3" -eq 0 ]; then
-			sdebug_reset
-		else
-			echo 0x8000 >$SDEBUG/opts
-			echo 13 >$SDEBUG/every_nth
-		fi ;;
+	null_blk) null_fault "$1" requeue 0 0 ;;
+	scsi_debug) sdebug_reset ;;
 	esac
+	trace_end
+	back=$(grep -c ' block_rq_requeue: ' $TRACE/trace)
+	note "$1: $back came back"
+	[ "$back" -gt 0 ] || fail "the driver gave nothing back"
 }
 
 # changes DISK SCHED: one after the other while I/O goes on, until fio has ended
@@ -38,26 +46,26 @@ changes() {
 		step "$disk" "$cpu" 0 && step "$disk" "$cpu" 1 || return
 	done
 	note "$disk: $n rounds of changes"
+	[ $n -gt 0 ] || fail "nothing was changed"
 }
 
 stress() {
-	local disk=$1 cpu status
+	local disk=$1 cpu changed
 
-	faults "$disk" "$2" 5 || return
+	faults "$disk" "$2" || return
 	background "$disk" -t 2 -d 1 -r 100 -o 32m
 	background "$disk" -d 16 -b 4 -r 100 -o 32m
 	data_begin "$disk" "$SECS" --iodepth=8 --iodepth_batch_submit=4
 	changes "$disk" "$3"
-	status=$?
+	changed=$?
 	for cpu in /sys/devices/system/cpu/cpu[1-3]/online; do
 		[ -z "$TEST_HOTPLUG" ] || [ ! -e "$cpu" ] || echo 1 >"$cpu"
 	done
-	data_end || return
-	faults "$disk" "$2" 0
-	return $status
+	data_end && [ $changed -eq 0 ] && no_faults "$disk" "$2"
 }
 
 need_program fio
+need_hotplug
 start_tests
 requeues=/dev/null
 TEST_DEVS=

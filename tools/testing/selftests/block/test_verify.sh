@@ -15,9 +15,9 @@ verify() {
 }
 
 zoned() {
-	null_fault "$1" requeue 10 -1 || { skip "no fault injection in null_blk"; return; }
-	load "$1" -t 4 -d 16 -n 500 -r 0 -p seq -z 16m || return
-	null_fault "$1" requeue 0 0
+	null_fault "$1" requeue 10 $MANY &&
+		load "$1" -t 4 -d 16 -n 500 -r 0 -p seq -z 16m &&
+		null_fault_end "$1" requeue $MANY
 }
 
 # An NVMe disk checks by itself that the writes to a zone are in order.

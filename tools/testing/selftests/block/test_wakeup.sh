@@ -18,13 +18,14 @@ meet() {
 	load "$disk" -c -B -l $LIMIT "$@" || return
 	trace_end
 	delayed=$(delayed_runs) staged=$(drains)
+	((prompt += $(prompt_runs)))
 	note "$disk: $*: $out, $staged times staged, $delayed delayed runs"
 	[ "$(value_of ios "$out")" -ge 20 ] || { fail "only $out"; return; }
 	[ "$delayed" -eq 0 ] || fail "$*: $delayed runs of the queue were left to a timer"
 }
 
 wakeup() {
-	local disk=$1 io=/sys/block/$1/queue/iosched rotational
+	local disk=$1 io=/sys/block/$1/queue/iosched rotational prompt=0
 
 	# bfq runs the queue later for those that it idles for
 	if [ "$3" = bfq ]; then
@@ -38,7 +39,8 @@ wakeup() {
 	done
 	echo 0 >"/sys/block/$disk/queue/rotational"
 	meet "$disk" -t 2 -s 4 -d 3 -b 3 -P 1:0 || return
-	[ "$(drains)" -gt 0 ] || fail "none was staged"
+	[ "$(drains)" -gt 0 ] || { fail "none was staged"; return; }
+	[ $prompt -gt 0 ] || fail "no run of the queue was seen, delayed or not"
 }
 
 start_tests
