@@ -315,6 +315,19 @@ class SharedShellTest(unittest.TestCase):
         self.assertEqual(classes("driver 0 1 0 queued 0 1 0"), 1)
         self.assertEqual(classes(""), 1)
 
+    def test_events_of_two_reads(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "trace").write_text(
+                "x-1 [0] 1.2: block_rq_insert: 1,2 R 4096 () 32768 + 8 be,0,4 [x]\n"
+                "x-1 [0] 1.2: block_bio_queue: 1,2 R 98304 + 8 [x]\n")
+
+            def traced(*words):
+                return self.shell(f"{self.function('traced', 'test_bypass.sh')}\n"
+                                  f"TRACE={folder}; traced {' '.join(words)}")[0]
+            self.assertEqual(traced("insert", "32768"), 0)
+            self.assertEqual(traced("insert", "98304"), 1)
+            self.assertEqual(traced("complete", "32768"), 1)
+
     def test_a_kind_without_a_disk_is_told(self):
         said = self.shell(
             "TEST_NAME=t TEST_SCHEDS=bfq TEST_DEVS=/dev/vdb\n"

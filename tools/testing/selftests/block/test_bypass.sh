@@ -185,7 +185,9 @@ streams_merge() {
 # ---- two reads, the second while the driver has the first
 
 traced() {
-	grep -q " block_rq_$1: .* $2 + 8 " $TRACE/trace
+	local event=" block_rq_$1: [^"$'\n'"]* $2 \\+ 8 "
+
+	[[ $(<$TRACE/trace) =~ $event ]]
 }
 
 analyse() {
@@ -210,12 +212,14 @@ analyse() {
 }
 
 # what debugfs says while the second waits for the first, in $counts; nothing if it
-# is too late
+# is too late: there is a second for it
 look() {
-	local dir=/sys/kernel/debug/block/$1/sched
+	local dir=/sys/kernel/debug/block/$1/sched end=$((SECONDS + 5))
 
 	counts=
-	wait_until 5 traced insert $SECOND || return 0
+	until traced insert $SECOND; do
+		[ $SECONDS -lt $end ] || return 0
+	done
 	counts="driver $(<"$dir/owned_by_driver") queued $(<"$dir/queued")"
 	! traced complete $FIRST || counts=
 }
