@@ -20,15 +20,20 @@ null_faults() {
 	null_fault "$disk" timeout 1 5 && stress "$disk" && null_fault_end "$disk" timeout 5
 }
 
-# sdebug_stress DISK OPTS EVERY_NTH: what the host refuses comes back
+# sdebug_stress DISK OPTS EVERY_NTH: what the host refuses comes back, or fails; that
+# an abort is tried again is not seen
 sdebug_stress() {
+	local refused
+
 	trace_start "$1" block/block_rq_requeue || return
 	echo "$2" >$SDEBUG/opts
 	echo "$3" >$SDEBUG/every_nth
 	stress "$1" || { fail "opts $2: $reason"; return; }
 	trace_end
-	note "$1: opts $2: $out, requeued=$(grep -c ' block_rq_requeue: ' $TRACE/trace)"
-	sdebug_reset
+	refused=$(($(value_of errors "$out") + $(grep -c ' block_rq_requeue: ' $TRACE/trace)))
+	note "$1: opts $2: $out, $refused refused"
+	sdebug_reset || return
+	[ $refused -gt 0 ] || [ "$2" = 0x10000 ] || fail "opts $2: nothing was refused"
 }
 
 # fewer commands for the disk than the host has tags; then with the host busy,
