@@ -4,9 +4,9 @@
  *
  * Each thread submits `batch` direct I/Os to the device, waits for all of
  * them, and does so until the end; io_uring with a fixed file and buffers.
- * After a warm-up of so many batches the measured stretch begins, in which the
- * vCPUs go in step.  Its first lap is warm-up, too: in step, things may settle
- * differently.  Then come the runs, laps of `ticks` each: MIN_RUNS of them, and
+ * After a few batches of each the measured stretch begins, in which the vCPUs
+ * go in step, for laps of `ticks` each.  The first WARM_LAPS are warm-up, too: in
+ * step, things settle differently.  The others are runs: MIN_RUNS of them, and
  * more, up to MAX_RUNS, as long as their mean is not known to within 5 %.  No
  * thread stands still before the end.
  *
@@ -36,7 +36,7 @@ static const char usage[] =
 "  reads=PERCENT  order=random|parts|alternate   (parts: each thread is\n"
 "  sequential in its own part; alternate: adjacent blocks in turns)\n"
 "  streams=N (parts: a thread has N of them, which it serves in turns)\n"
-"  warm-up=N (batches a thread before the first stretch)\n"
+"  warm-up=N (batches of each thread before the measured stretch)\n"
 "  later=FILE (a setting that is 0 until the warm-up is over)\n"
 "  ticks=N (length of a lap)  clock=FILE (that the plugin writes)\n"
 "  stat=FILE (the disk's counters)\n"
@@ -44,6 +44,7 @@ static const char usage[] =
 "  single=1 (one system call an I/O)  writer=1 (thread 0 writes one by one in\n"
 "  sequence, `depth` I/Os in flight)\n";
 
+#define WARM_LAPS	2
 #define MIN_RUNS	4
 #define MAX_RUNS	12
 #define MAX_THREADS	256
@@ -52,7 +53,7 @@ static const char usage[] =
 enum { ORDER_RANDOM, ORDER_PARTS, ORDER_ALTERNATE };
 static int threads = 1, batch = 4, size = 512;
 static int reads = 100, order = ORDER_RANDOM, single, writer, depth = 32;
-static int warm_up = 20, streams = 1, ticks = 4000000;
+static int warm_up = 2, streams = 1, ticks = 4000000;
 static const char *device;
 static uint64_t blocks;
 static const char *groups[MAX_GROUPS];
@@ -86,7 +87,7 @@ struct counts {
 static struct counts last, runs[MAX_RUNS];
 static int laps;
 
-static long batches_left;	/* of the warm-up */
+static int cold;		/* threads that have not done their warm-up */
 static uint64_t due = UINT64_MAX;	/* the end of the lap */
 static volatile bool done;
 
@@ -305,17 +306,17 @@ static void end_warm_up(void)
 static void end_lap(void)
 {
 	struct counts here = count();
+	int nr = ++laps - WARM_LAPS;	/* runs so far */
 
-	if (laps)
-		runs[laps - 1] = between(&last, &here);
+	if (nr > 0)
+		runs[nr - 1] = between(&last, &here);
 	last = here;
-	done = laps == MAX_RUNS || settled(laps);
+	done = nr == MAX_RUNS || settled(nr);
 	if (done) {
 		mark(MARK_STOP);
 		return;
 	}
 	mark(MARK_LAP);
-	laps++;
 	__atomic_store_n(&due, here.ticks + ticks, __ATOMIC_RELAXED);
 }
 
@@ -344,6 +345,7 @@ static void join_group(const struct task *t)
 static void *work(void *arg)
 {
 	struct task *t = arg;
+	int nr = 0;
 
 	if (nr_groups)
 		join_group(t);
@@ -351,8 +353,8 @@ static void *work(void *arg)
 	mark(MARK_WORK);
 	while (!done) {
 		one_batch(t);
-		if (batches_left > 0 &&
-		    !__atomic_sub_fetch(&batches_left, 1, __ATOMIC_RELAXED))
+		if (nr < warm_up && ++nr == warm_up &&
+		    !__atomic_sub_fetch(&cold, 1, __ATOMIC_RELAXED))
 			end_warm_up();
 		else if (mine())
 			end_lap();
@@ -457,7 +459,7 @@ int main(int argc, char **argv)
 	close(fd);
 	blocks = end / size;
 	now = map_clock();
-	batches_left = (long)warm_up * threads;
+	cold = threads;
 	if (later_file)
 		later = set(later_file, 0);
 	for (i = 0; i < threads; i++)
@@ -465,9 +467,10 @@ int main(int argc, char **argv)
 			fail("starting a thread");
 	for (i = 0; i < threads; i++)
 		pthread_join(ids[i], NULL);
-	printf("warm-up");
-	for (i = 0; i < laps; i++)
-		printf(" %lu,%lu,%lu,%lu", runs[i].ios, runs[i].writes,
+	for (i = 0; i < WARM_LAPS; i++)
+		printf("warm-up ");
+	for (i = 0; i < laps - WARM_LAPS; i++)
+		printf("%lu,%lu,%lu,%lu ", runs[i].ios, runs[i].writes,
 		       runs[i].merged, runs[i].sectors);
 	putchar('\n');
 	return 0;

@@ -208,12 +208,12 @@ class Settling(unittest.TestCase):
 
     def test_a_warm_up_is_no_run(self):
         laps = "".join(LAP.replace("ticks=2000000", f"ticks={n}") for n in
-                       (9, 1000000, 2000000, 7, 2000000))
+                       (9, 1000000, 2000000, 7, 8, 2000000))
         found = self.settle(log=laps, job="""\
 begin 0
-done 0 warm-up 100,0,0,0 400,0,0,0
+done 0 warm-up 100,0,0,0 400,0,0,0 
 begin 1
-done 1 warm-up 100,15,5,90
+done 1 warm-up warm-up 100,15,5,90 
 """)
         self.assertEqual([r["ios_per_mtick"] for r in
                           found[self.cells[0]].runs], [100, 200])

@@ -63,9 +63,9 @@ def _disk(name, depth, load, threads):
                     32, True)
 
 
-_ONE_BY_ONE = "warm-up=2 single=1 size=4096 reads=0 order="
+_ONE_BY_ONE = "single=1 size=4096 reads=0 order="
 # one task, whose submission of 32 holds several sequential streams in turns
-_PLUGGED = "warm-up=2 size=4096 reads=0 order=parts"
+_PLUGGED = "size=4096 reads=0 order=parts"
 _ALL = [
     Workload("scaletest", "null_blk 1x128", "size=512"),
     Workload("batchtest", "null_blk Nx1024", "size=4096 reads=0", batch=8),
@@ -88,7 +88,7 @@ for _depth in (32, 8):
     _ALL += [_disk(f"seq{n}", _depth, f"{_ONE_BY_ONE}parts", n)
              for n in (1, 4, 64)]
     _ALL += [_disk("alternate", _depth, f"{_ONE_BY_ONE}alternate", 2),
-             _disk("mixed", _depth, "warm-up=2 writer=1 size=4096", 4)]
+             _disk("mixed", _depth, "writer=1 size=4096", 4)]
     _ALL += [_disk(f"weave{n}", _depth, f"{_PLUGGED} streams={n}", 1)
              for n in (2, 4)]
 WORKLOADS = {w.name: w for w in _ALL}
