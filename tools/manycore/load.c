@@ -10,8 +10,8 @@
  * more, up to MAX_RUNS, as long as their mean is not known to within 5 %.  No
  * thread stands still before the end.
  *
- * Prints a word for each lap: `warm-up`, or what the disk counted in a run:
- * I/Os, writes, merged writes and written sectors.
+ * Prints a word for each lap: `warm-up`, or the ticks of a run and what the disk
+ * counted in it: I/Os, writes, merged writes and written sectors.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -45,8 +45,8 @@ static const char usage[] =
 "  sequence, `depth` I/Os in flight)\n";
 
 #define WARM_LAPS	2
-#define MIN_RUNS	4
-#define MAX_RUNS	12
+#define MIN_RUNS	3
+#define MAX_RUNS	9
 #define MAX_THREADS	256
 #define MAX_GROUPS	8
 
@@ -59,6 +59,7 @@ static uint64_t blocks;
 static const char *groups[MAX_GROUPS];
 static int nr_groups;
 static const char *stat_file;	/* /sys/block/DISK/stat */
+static int stat_fd;
 static const char *clock_file;
 static const volatile uint64_t *now;	/* in ticks */
 static const char *later_file;
@@ -243,16 +244,17 @@ static void one_batch(struct task *t)
 
 static struct counts count(void)
 {
-	struct counts c = { .ticks = *now };
-	FILE *from = fopen(stat_file, "r");
-	uint64_t reads, merged_reads;
+	uint64_t read_sectors;
+	char text[256];
+	struct counts c;
+	ssize_t len = pread(stat_fd, text, sizeof(text) - 1, 0);
 
-	if (!from || fscanf(from, "%lu %lu %*u %*u %lu %lu %lu", &reads,
-			    &merged_reads, &c.writes, &c.merged,
-			    &c.sectors) != 5)
+	c.ticks = *now;
+	text[len < 0 ? 0 : len] = '\0';
+	if (sscanf(text, "%*u %*u %lu %*u %lu %lu %lu", &read_sectors,
+		   &c.writes, &c.merged, &c.sectors) != 4)
 		fail(stat_file);
-	fclose(from);
-	c.ios = reads + merged_reads + c.writes + c.merged;
+	c.ios = (read_sectors + c.sectors) * 512 / size;
 	return c;
 }
 
@@ -459,6 +461,7 @@ int main(int argc, char **argv)
 	close(fd);
 	blocks = end / size;
 	now = map_clock();
+	stat_fd = open(stat_file, O_RDONLY);
 	cold = threads;
 	if (later_file)
 		later = set(later_file, 0);
@@ -470,8 +473,8 @@ int main(int argc, char **argv)
 	for (i = 0; i < WARM_LAPS; i++)
 		printf("warm-up ");
 	for (i = 0; i < laps - WARM_LAPS; i++)
-		printf("%lu,%lu,%lu,%lu ", runs[i].ios, runs[i].writes,
-		       runs[i].merged, runs[i].sectors);
+		printf("%lu,%lu,%lu,%lu,%lu ", runs[i].ticks, runs[i].ios,
+		       runs[i].writes, runs[i].merged, runs[i].sectors);
 	putchar('\n');
 	return 0;
 }

@@ -30,7 +30,7 @@ end
 LOG = WARM_UP + LAP
 JOB = """\
 begin 0
-done 0 warm-up 100,0,0,0
+done 0 warm-up 2000000,100,0,0,0
 begin 1
 """
 MAP = """\
@@ -211,9 +211,9 @@ class Settling(unittest.TestCase):
                        (9, 1000000, 2000000, 7, 8, 2000000))
         found = self.settle(log=laps, job="""\
 begin 0
-done 0 warm-up 100,0,0,0 400,0,0,0 
+done 0 warm-up 1000000,100,0,0,0 2000000,400,0,0,0 
 begin 1
-done 1 warm-up warm-up 100,15,5,90 
+done 1 warm-up warm-up 2000000,100,15,5,90 
 """)
         self.assertEqual([r["ios_per_mtick"] for r in
                           found[self.cells[0]].runs], [100, 200])
@@ -246,7 +246,7 @@ done 1 warm-up warm-up 100,15,5,90
         self.assertEqual(found[self.cells[0]].trouble, "WARNING")
 
     def test_merging(self):
-        counted = {"ios": 40, "writes": 10, "merged": 30, "sectors": 320}
+        counted = {"ticks": 9, "ios": 40, "writes": 10, "merged": 30, "sectors": 320}
         self.assertEqual(manycore.merging(counted),
                          {"merged": 0.75, "kib": 16})
         self.assertEqual(manycore.merging({**counted, "writes": 0}), {})

@@ -79,7 +79,7 @@ def parse_job(text):
 
 
 # What the program load says of a run
-COUNTED = ("ios", "writes", "merged", "sectors")
+COUNTED = ("ticks", "ios", "writes", "merged", "sectors")
 
 
 def merging(counted):
@@ -91,7 +91,7 @@ def merging(counted):
 
 def figures(cell, counted, counts):
     """The values of a run: what load and what the plugin counted."""
-    ios, ticks = counted["ios"], counts["ticks"]
+    ios, ticks = counted["ios"], counted["ticks"]
     values = {"ios": ios, "ticks": ticks,
               "ios_per_mtick": ios / ticks * 1e6 if ticks else 0,
               "misses_per_io": counts["misses"] / ios,
