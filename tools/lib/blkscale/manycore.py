@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
 """The many-core measurement: cells, their boots, and the table."""
-import re
 from dataclasses import dataclass, field
 
 from . import boot, lockstep, paths, results
@@ -127,6 +126,11 @@ def kernel_symbols(kernel, config, out=None):
     return Symbols(paths.system_map(kernel, config), *extra)
 
 
+# For a guest whose CPUs go in step the host's clock runs a thousand times too
+# fast: bfq takes microseconds for the pauses of a process, mq-deadline finds
+# every request expired.  Jiffies go with the timers, 4 ms every 4 million ticks.
+# The tick disk has a time of its own, in which a seek is some 50,000 ticks:
+# beside it the host's clock is about right.
 SLOW_CLOCK = "clocksource=jiffies highres=off nohz=off"
 
 
