@@ -4,7 +4,7 @@
  *
  * Each thread submits `batch` direct I/Os to the device, waits for all of
  * them, and does so until the end; io_uring with a fixed file and buffers.
- * After a few batches of each the measured stretch begins, in which the vCPUs
+ * After `warm-up` batches of each the measured stretch begins, in which the vCPUs
  * go in step, for laps of `ticks` each.  The first WARM_LAPS are warm-up, too: in
  * step, things settle differently.  The others are runs: MIN_RUNS of them, and
  * more, up to MAX_RUNS, as long as their mean is not known to within 5 %.  No
@@ -53,7 +53,7 @@ static const char usage[] =
 enum { ORDER_RANDOM, ORDER_PARTS, ORDER_ALTERNATE };
 static int threads = 1, batch = 4, size = 512;
 static int reads = 100, order = ORDER_RANDOM, single, writer, depth = 32;
-static int warm_up = 2, streams = 1, ticks = 4000000;
+static int warm_up = 1, streams = 1, ticks = 4000000;
 static const char *device;
 static uint64_t blocks;
 static const char *groups[MAX_GROUPS];
