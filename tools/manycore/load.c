@@ -4,8 +4,8 @@
  *
  * Each thread submits `batch` direct I/Os to the device, waits for all of
  * them, and does so until the end; io_uring with a fixed file and buffers.
- * After `warm-up` batches of each the measured stretch begins, in which the vCPUs
- * go in step, for laps of `ticks` each.  The first WARM_LAPS are warm-up, too: in
+ * After `warm-up` batches of each the measured stretch begins, in which the
+ * vCPUs go in step, for laps of `ticks` each.  The first WARM_LAPS are warm-up, too: in
  * step, things settle differently.  The others are runs: MIN_RUNS of them, and
  * more, up to MAX_RUNS, as long as their mean is not known to within 5 %.  No
  * thread stands still before the end.

@@ -104,8 +104,8 @@ GROUPS = {
     "disk8": [n for n in WORKLOADS if n.startswith("disk8-")],
 }
 
-# How long a lap of a cell is, for every workload, scheduler and kernel: from one
-# timer to the next.
+# How long a lap of a cell is, for every workload, scheduler and kernel: from
+# one timer to the next.
 TICKS = 4e6
 
 
