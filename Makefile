@@ -14,7 +14,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup base qemu tree refresh am kernels boot scaletest manycore \
-	bench slowdisk plugtest nvme-study report compare check check-nvme \
+	parts bench slowdisk plugtest nvme-study report compare check check-nvme \
 	clean
 
 help: ## This list
@@ -58,6 +58,9 @@ boot: ## A shell in a guest (KERNEL=base or patched, CONFIG=, CPUS=)
 
 manycore: ## Many-core measurement, short table (FULL=1: all cells; PROFILE=1)
 	@tools/manycore/run $(if $(FULL),--full)
+
+parts: ## What each part of the series brings: kernels up to each, one table
+	@tools/manycore/parts
 
 bench: ## fio by the wall clock in guests (LOCKSTAT=1), or on DEVICE=/dev/X
 	@tools/bench/run $(if $(DEVICE),--device $(DEVICE))

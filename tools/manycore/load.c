@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * load: block I/O as fixed work, for the many-core measurement.
+ * load: block I/O as measured work, for the many-core measurement.
  *
  * Each thread submits `batch` direct I/Os to the device, waits for all of
- * them, and does so `batches` times; io_uring with a fixed file and buffers.
- * Only the part after a warm-up lies between the marks.  Prints the I/Os in
- * the marked stretch.
+ * them, and does so until the end; io_uring with a fixed file and buffers.
+ * After `warm-up` batches of each the measured stretch begins, in which the
+ * vCPUs go in step, for laps of `ticks` each.  The first WARM_LAPS are warm-up, too: in
+ * step, things settle differently.  The others are runs: MIN_RUNS of them, and
+ * more, up to MAX_RUNS, as long as their mean is not known to within 5 %.  No
+ * thread stands still before the end.
+ *
+ * Prints a word for each lap: `warm-up`, or the ticks of a run and what the disk
+ * counted in it: I/Os, writes, merged writes and written sectors.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,40 +26,44 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "mark.h"
 
 static const char usage[] =
 "usage: load [NAME=VALUE]... DEVICE\n"
-"  threads=N  batches=N batch=N (I/Os a submit)  size=BYTES\n"
+"  threads=N  batch=N (I/Os a submit)  size=BYTES\n"
 "  reads=PERCENT  order=random|parts|alternate   (parts: each thread is\n"
 "  sequential in its own part; alternate: adjacent blocks in turns)\n"
 "  streams=N (parts: a thread has N of them, which it serves in turns)\n"
-"  warm-up=N (batches before the stretch)\n"
-"  seconds=N (do the work again until N seconds have passed)\n"
-"  stat=FILE (the disk's counters, printed as they were before and after)\n"
-"  groups=DIR (threads are in turns in the cgroups DIR/0 and DIR/1)\n"
-"  together=1 (the work is done as soon as all have done as many batches\n"
-"  together; nobody stands still before)\n"
+"  warm-up=N (batches of each thread before the measured stretch)\n"
+"  later=FILE (a setting that is 0 until the warm-up is over)\n"
+"  ticks=N (length of a lap)  clock=FILE (that the plugin writes)\n"
+"  stat=FILE (the disk's counters)\n"
+"  group=DIR (given several times: threads are in turns in these cgroups)\n"
 "  single=1 (one system call an I/O)  writer=1 (thread 0 writes one by one in\n"
-"  sequence, `depth` I/Os in flight; the others go on until it is done)\n";
+"  sequence, `depth` I/Os in flight)\n";
+
+#define WARM_LAPS	2
+#define MIN_RUNS	3
+#define MAX_RUNS	9
+#define MAX_THREADS	256
+#define MAX_GROUPS	8
 
 enum { ORDER_RANDOM, ORDER_PARTS, ORDER_ALTERNATE };
-static int threads = 1, batches = 100, batch = 4, size = 512;
+static int threads = 1, batch = 4, size = 512;
 static int reads = 100, order = ORDER_RANDOM, single, writer, depth = 32;
-static int seconds, warm_up = 20, streams = 1, together;
+static int warm_up = 1, streams = 1, ticks = 4000000;
 static const char *device;
 static uint64_t blocks;
-static const char *groups;	/* directory of cgroups 0 and 1, of threads */
+static const char *groups[MAX_GROUPS];
+static int nr_groups;
 static const char *stat_file;	/* /sys/block/DISK/stat */
-static char stat_before[256], stat_after[256];
-static pthread_barrier_t ready;
-static volatile bool done, again;
-static int together_left;
-static struct timespec begun;
-static uint64_t ios;
+static int stat_fd;
+static const char *clock_file;
+static const volatile uint64_t *now;	/* in ticks */
+static const char *later_file;
+static int later;		/* what was in it */
 
 struct ring {
 	int fd;
@@ -70,6 +80,17 @@ struct task {
 	size_t buf_size;	/* of one I/O */
 	struct ring ring;
 };
+
+/* What the disk counted, and when. */
+struct counts {
+	uint64_t ticks, ios, writes, merged, sectors;
+};
+static struct counts last, runs[MAX_RUNS];
+static int laps;
+
+static int cold;		/* threads that have not done their warm-up */
+static uint64_t due = UINT64_MAX;	/* the end of the lap */
+static volatile bool done;
 
 static void fail(const char *what)
 {
@@ -221,100 +242,129 @@ static void one_batch(struct task *t)
 	mark(MARK_PROGRESS);
 }
 
-/* after @nr batches */
-static bool goes_on(const struct task *t, int nr)
+static struct counts count(void)
 {
-	if (together && nr &&
-	    __atomic_sub_fetch(&together_left, 1, __ATOMIC_RELAXED) == 0) {
-		mark(MARK_STOP);
-		done = true;
-	}
-	return together || (writer && t->me) ? !done : nr < batches;
-}
+	uint64_t read_sectors;
+	char text[256];
+	struct counts c;
+	ssize_t len = pread(stat_fd, text, sizeof(text) - 1, 0);
 
-/*
- * A kernel that is many times faster does the same work again, so that its
- * figure does not hang on a few batches.
- */
-static bool short_of_time(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec - begun.tv_sec < seconds;
-}
-
-/* The disk's counters, separated by commas. */
-static void read_stat(char *to, size_t size)
-{
-	int fd = stat_file ? open(stat_file, O_RDONLY) : -1;
-	ssize_t len = fd < 0 ? 0 : read(fd, to, size - 1);
-	char *word, *rest = NULL, text[256] = "";
-
-	if (stat_file && len <= 0)
+	c.ticks = *now;
+	text[len < 0 ? 0 : len] = '\0';
+	if (sscanf(text, "%*u %*u %lu %*u %lu %lu %lu", &read_sectors,
+		   &c.writes, &c.merged, &c.sectors) != 4)
 		fail(stat_file);
-	for (word = strtok_r(to, " \n", &rest); word;
-	     word = strtok_r(NULL, " \n", &rest)) {
-		if (*text)
-			strcat(text, ",");
-		strcat(text, word);
+	c.ios = (read_sectors + c.sectors) * 512 / size;
+	return c;
+}
+
+static struct counts between(const struct counts *a, const struct counts *b)
+{
+	return (struct counts) {
+		.ticks = b->ticks - a->ticks, .ios = b->ios - a->ios,
+		.writes = b->writes - a->writes, .merged = b->merged - a->merged,
+		.sectors = b->sectors - a->sectors,
+	};
+}
+
+/* Two standard errors of the mean of @n runs' rates are less than 5 %. */
+static bool settled(int n)
+{
+	double sum = 0, squares = 0, rate, variance;
+	int i;
+
+	if (n < MIN_RUNS)
+		return false;
+	for (i = 0; i < n; i++) {
+		rate = (double)runs[i].ios / runs[i].ticks;
+		sum += rate;
+		squares += rate * rate;
 	}
-	strcpy(to, text);
-	if (fd >= 0)
-		close(fd);
+	variance = (squares - sum * sum / n) / (n - 1);
+	return 2 * 2 * variance / n < 0.05 * 0.05 * (sum / n) * (sum / n);
+}
+
+/* Returns what the setting was. */
+static int set(const char *name, int value)
+{
+	FILE *file = fopen(name, "r+");
+	int was;
+
+	if (!file || fscanf(file, "%d", &was) != 1 || fseek(file, 0, SEEK_SET) ||
+	    fprintf(file, "%d", value) < 0 || fclose(file))
+		fail(name);
+	return was;
+}
+
+static void end_warm_up(void)
+{
+	if (later_file)
+		set(later_file, later);
+	mark(MARK_START);
+	last = count();
+	__atomic_store_n(&due, ticks, __ATOMIC_RELAXED);
+}
+
+static void end_lap(void)
+{
+	struct counts here = count();
+	int nr = ++laps - WARM_LAPS;	/* runs so far */
+
+	if (nr > 0)
+		runs[nr - 1] = between(&last, &here);
+	last = here;
+	done = nr == MAX_RUNS || settled(nr);
+	if (done) {
+		mark(MARK_STOP);
+		return;
+	}
+	mark(MARK_LAP);
+	__atomic_store_n(&due, here.ticks + ticks, __ATOMIC_RELAXED);
+}
+
+/* One thread does what has to be done now. */
+static bool mine(void)
+{
+	uint64_t end = __atomic_load_n(&due, __ATOMIC_RELAXED);
+
+	return *now >= end &&
+		__atomic_compare_exchange_n(&due, &end, UINT64_MAX, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 static void join_group(const struct task *t)
 {
 	char name[256];
-	FILE *tasks;
+	FILE *to;
 
-	snprintf(name, sizeof(name), "%s/%d/tasks", groups, t->me % 2);
-	tasks = fopen(name, "w");
+	snprintf(name, sizeof(name), "%s/tasks", groups[t->me % nr_groups]);
+	to = fopen(name, "w");
 	/* 0: this thread */
-	if (!tasks || fprintf(tasks, "0") < 0 || fclose(tasks))
+	if (!to || fprintf(to, "0") < 0 || fclose(to))
 		fail(name);
 }
 
 static void *work(void *arg)
 {
 	struct task *t = arg;
-	int i;
+	int nr = 0;
 
-	if (groups)
+	if (nr_groups)
 		join_group(t);
 	task_setup(t);
 	mark(MARK_WORK);
-	for (i = 0; i < warm_up; i++)
+	while (!done) {
 		one_batch(t);
-	pthread_barrier_wait(&ready);
-	if (!t->me) {
-		read_stat(stat_before, sizeof(stat_before));
-		clock_gettime(CLOCK_MONOTONIC, &begun);
-		mark(MARK_START);
+		if (nr < warm_up && ++nr == warm_up &&
+		    !__atomic_sub_fetch(&cold, 1, __ATOMIC_RELAXED))
+			end_warm_up();
+		else if (mine())
+			end_lap();
 	}
-	do {
-		pthread_barrier_wait(&ready);
-		for (i = 0; goes_on(t, i); i++)
-			one_batch(t);
-		if (writer && !t->me) {
-			mark(MARK_STOP);
-			done = true;
-		}
-		__atomic_fetch_add(&ios, (uint64_t)i * t->batch,
-				   __ATOMIC_RELAXED);
-		if (!t->me)
-			again = !writer && !together && short_of_time();
-		pthread_barrier_wait(&ready);
-	} while (again);
-	if (!writer && !together && !t->me)
-		mark(MARK_STOP);
-	if (!t->me)
-		read_stat(stat_after, sizeof(stat_after));
 	return NULL;
 }
 
-static void *start_work(int me)
+static struct task *new_task(int me)
 {
 	static const struct task plain = { .rnd = 88172645463325252ull };
 	struct task *t = malloc(sizeof(*t));
@@ -338,12 +388,15 @@ static void *start_work(int me)
 static void parse(char *arg)
 {
 	static const struct { const char *name; int *to; } numbers[] = {
-		{ "threads", &threads },
-		{ "batches", &batches }, { "batch", &batch },
+		{ "threads", &threads }, { "batch", &batch },
 		{ "size", &size }, { "reads", &reads }, { "single", &single },
 		{ "writer", &writer }, { "depth", &depth },
-		{ "seconds", &seconds }, { "warm-up", &warm_up },
-		{ "streams", &streams }, { "together", &together },
+		{ "warm-up", &warm_up }, { "streams", &streams },
+		{ "ticks", &ticks },
+	};
+	static const struct { const char *name, **to; } words[] = {
+		{ "stat", &stat_file }, { "clock", &clock_file },
+		{ "later", &later_file },
 	};
 	static const char *const orders[] = { "random", "parts", "alternate" };
 	char *value = strchr(arg, '=');
@@ -354,12 +407,13 @@ static void parse(char *arg)
 		return;
 	}
 	*value++ = '\0';
-	if (!strcmp(arg, "stat")) {
-		stat_file = value;
-		return;
-	}
-	if (!strcmp(arg, "groups")) {
-		groups = value;
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(arg, words[i].name)) {
+			*words[i].to = value;
+			return;
+		}
+	if (!strcmp(arg, "group") && nr_groups < MAX_GROUPS) {
+		groups[nr_groups++] = value;
 		return;
 	}
 	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -376,15 +430,27 @@ static void parse(char *arg)
 	exit(2);
 }
 
+static void *map_clock(void)
+{
+	int fd = open(clock_file, O_RDONLY);
+	void *page = mmap(NULL, sizeof(*now), PROT_READ, MAP_SHARED, fd, 0);
+
+	if (fd < 0 || page == MAP_FAILED)
+		fail(clock_file);
+	close(fd);
+	return page;
+}
+
 int main(int argc, char **argv)
 {
-	pthread_t *ids;
+	pthread_t ids[MAX_THREADS];
 	off_t end;
 	int i, fd;
 
 	for (i = 1; i < argc; i++)
 		parse(argv[i]);
-	if (!device || streams < 1) {
+	if (!device || !clock_file || !stat_file || streams < 1 || warm_up < 1 ||
+	    threads < 1 || threads > MAX_THREADS) {
 		fputs(usage, stderr);
 		return 2;
 	}
@@ -394,16 +460,21 @@ int main(int argc, char **argv)
 		fail(device);
 	close(fd);
 	blocks = end / size;
-	together_left = threads * batches;
-	pthread_barrier_init(&ready, NULL, threads);
-	ids = calloc(threads, sizeof(*ids));
+	now = map_clock();
+	stat_fd = open(stat_file, O_RDONLY);
+	cold = threads;
+	if (later_file)
+		later = set(later_file, 0);
 	for (i = 0; i < threads; i++)
-		if (pthread_create(&ids[i], NULL, work, start_work(i)))
+		if (pthread_create(&ids[i], NULL, work, new_task(i)))
 			fail("starting a thread");
 	for (i = 0; i < threads; i++)
 		pthread_join(ids[i], NULL);
-	if (together)	/* what was still under way does not count */
-		ios = (uint64_t)threads * batches * batch;
-	printf("ios=%lu before=%s after=%s\n", ios, stat_before, stat_after);
+	for (i = 0; i < WARM_LAPS; i++)
+		printf("warm-up ");
+	for (i = 0; i < laps - WARM_LAPS; i++)
+		printf("%lu,%lu,%lu,%lu,%lu ", runs[i].ticks, runs[i].ios,
+		       runs[i].writes, runs[i].merged, runs[i].sectors);
+	putchar('\n');
 	return 0;
 }

@@ -11,11 +11,13 @@
  * cost what they cost on N cores, whatever else the host does.
  *
  * The guest marks the stretch to measure (mark.h) and must run with idle=poll,
- * as a halted vCPU does not tick.  What was counted goes to `log`.
+ * as a halted vCPU does not tick.  What was counted goes to `log`.  The file
+ * `clock` holds the ticks since the mark; it is a page that the guest can see.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
@@ -23,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
@@ -41,6 +44,8 @@ struct model model = {
 static unsigned int freeze = 1, thaw = 4000000;
 static unsigned int hang = 60;	/* seconds without progress; 0: never */
 static FILE *log_file;
+static uint64_t no_clock;
+static volatile uint64_t *ticks = &no_clock;
 
 struct qemu_plugin_scoreboard *score;
 struct vcpu *vcpus[MAX_VCPUS];
@@ -51,7 +56,7 @@ static struct {
 	struct timespec wall;
 	uint64_t skews, thaws, holds, quiet;
 	_Atomic uint64_t batches;
-	uint32_t last_progress;		/* epoch */
+	uint32_t last_progress, first;	/* epochs */
 } run;
 static volatile bool working;		/* from the first mark to the last */
 
@@ -133,6 +138,7 @@ static void open_gate(uint32_t epoch)
 
 	if (freeze)
 		tend_main_thread(epoch);
+	*ticks = (epoch + 1ull) * model.quantum;
 	quiet = epoch - run.last_progress;
 	if (quiet > run.quiet)
 		run.quiet = quiet;
@@ -204,38 +210,48 @@ void idle_pause(unsigned int cpu, void *unused)
 		nanosleep(&nap, NULL);
 }
 
+/* Everything counts from here on. */
+static void reset(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_vcpus; i++)
+		vcpus[i]->misses = vcpus[i]->atomics = vcpus[i]->ticks = 0;
+	count_reset();
+	memset(&run, 0, sizeof(run));
+	run.first = run.last_progress = gate >> 32;
+	clock_gettime(CLOCK_MONOTONIC, &run.wall);
+}
+
 static void start(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < nr_vcpus; i++) {
-		struct vcpu *v = vcpus[i];
-
-		v->misses = v->atomics = v->ticks = v->slice = 0;
-	}
-	count_reset();
-	memset(&run, 0, sizeof(run));
+	for (i = 0; i < nr_vcpus; i++)
+		vcpus[i]->slice = 0;
 	memset(&hold_changed, 0, sizeof(hold_changed));
-	clock_gettime(CLOCK_MONOTONIC, &run.wall);
 	hold = 0;
 	atomic_store(&gate, 0);
+	*ticks = 0;
+	reset();
 	on = 1;
 }
 
 static void report(void)
 {
-	uint64_t misses = 0, atomics = 0, ticks = (gate >> 32) * model.quantum;
+	uint64_t misses = 0, atomics = 0, elapsed;
 	unsigned int i;
 
+	elapsed = ((uint32_t)(gate >> 32) - run.first) * (uint64_t)model.quantum;
 	for (i = 0; i < nr_vcpus; i++) {
 		misses += vcpus[i]->misses;
 		atomics += vcpus[i]->atomics;
-		if (!model.lockstep && vcpus[i]->ticks > ticks)
-			ticks = vcpus[i]->ticks;
+		if (!model.lockstep && vcpus[i]->ticks > elapsed)
+			elapsed = vcpus[i]->ticks;
 	}
 	fprintf(log_file, "cell ticks=%lu misses=%lu atomics=%lu skews=%lu "
 		"batches=%lu quiet=%lu thaws=%lu holds=%lu wall=%.2f",
-		ticks, misses, atomics, run.skews, run.batches,
+		elapsed, misses, atomics, run.skews, run.batches,
 		run.quiet * model.quantum, run.thaws, run.holds,
 		seconds_since(&run.wall));
 	count_print_events(log_file);
@@ -267,6 +283,10 @@ void marked(unsigned int cpu, void *udata)
 		break;
 	case MARK_STOP:
 		stop();
+		break;
+	case MARK_LAP:
+		report();
+		reset();
 		break;
 	case MARK_PROGRESS:
 		run.last_progress = gate >> 32;
@@ -319,6 +339,16 @@ static bool parse_idle(const char *text)
 	return sscanf(text, "%llx-%llx", &idle_from, &idle_to) == 2;
 }
 
+static bool map_clock(const char *name)
+{
+	int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+
+	if (fd < 0 || ftruncate(fd, CLOCK_SIZE))
+		return false;
+	ticks = mmap(NULL, CLOCK_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return ticks != MAP_FAILED;
+}
+
 static bool parse_number(const char *arg)
 {
 	static const struct { const char *name; unsigned int *to; } numbers[] = {
@@ -341,6 +371,8 @@ static bool parse(const char *arg)
 {
 	if (!strncmp(arg, "log=", 4))
 		return (log_file = fopen(arg + 4, "we"));
+	if (!strncmp(arg, "clock=", 6))
+		return map_clock(arg + 6);
 	if (!strncmp(arg, "event=", 6))
 		return count_event(arg + 6);
 	if (!strncmp(arg, "idle=", 5))

@@ -11,6 +11,7 @@
 #include "qemu_plugin_api.h"
 
 #define MAX_VCPUS 64
+#define CLOCK_SIZE 4096		/* of the file, and QEMU's shared memory */
 
 /* Each can be set as a plugin argument of its name. */
 struct model {

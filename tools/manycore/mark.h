@@ -9,6 +9,7 @@
 #define MARK_WORK	0x04	/* from here on, no progress is a hang */
 #define MARK_START	0x01	/* the measured stretch begins */
 #define MARK_STOP	0x02	/* and ends */
+#define MARK_LAP	0x05	/* it ends, and another begins at once */
 #define MARK_PROGRESS	0x03	/* a batch of work is done */
 
 /* nopl 0x5eed0000+n(%rax): 0f 1f 80 n 00 ed 5e */

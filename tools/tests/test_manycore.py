@@ -2,6 +2,7 @@
 """The many-core measurement's pure parts: plans, logs, attribution, table."""
 import importlib.machinery
 import importlib.util
+import itertools
 import subprocess
 import sys
 import tempfile
@@ -10,10 +11,15 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
-from blkscale import lockstep, manycore, paths, symbols, workloads  # noqa: E402
+from blkscale import (lockstep, manycore, paths, results,  # noqa: E402
+                      symbols, workloads)
 from blkscale.manycore import Cell, Outcome  # noqa: E402
 
-LOG = """\
+WARM_UP = """\
+cell ticks=4000000 misses=1 atomics=1 skews=0 batches=25 quiet=9 wall=2.50
+end
+"""
+LAP = """\
 cell ticks=2000000 misses=300 atomics=50 skews=1 batches=25 quiet=9000 \
 thaws=0 holds=2 wall=1.25 rescued=3 kblockd=10
 site ffffffff81000010 200 1000
@@ -21,9 +27,10 @@ site ffffffff81000024 100 500
 site 0 0 700
 end
 """
+LOG = WARM_UP + LAP
 JOB = """\
 begin 0
-done 0 ios=100 before=0,0,0,0,0,0,0 after=0,0,0,0,0,0,0
+done 0 warm-up 2000000,100,0,0,0
 begin 1
 """
 MAP = """\
@@ -45,14 +52,14 @@ def symbol_table():
 
 class Plugin(unittest.TestCase):
     def test_a_stretch_is_read(self):
-        (stretch,), hang = lockstep.parse(LOG)
+        (_, stretch), hang = lockstep.parse(LOG)
         self.assertEqual(stretch.counts["ticks"], 2000000)
         self.assertEqual(stretch.counts["wall"], 1.25)
         self.assertEqual(len(stretch.sites), 3)
         self.assertIsNone(hang)
 
     def test_a_cut_off_stretch_is_left_out(self):
-        self.assertEqual(lockstep.parse(LOG[:-5]), ([], None))
+        self.assertEqual(lockstep.parse(LAP[:-5]), ([], None))
 
     def test_a_hang_is_read(self):
         _, hang = lockstep.parse(
@@ -80,7 +87,7 @@ class Attribution(unittest.TestCase):
                          (0xffffffff81000020, 0xffffffff81000040))
 
     def test_sums_by_function(self):
-        (stretch,), _ = lockstep.parse(LOG)
+        (stretch,), _ = lockstep.parse(LAP)
         found = symbols.by_function(stretch.sites, symbol_table())
         self.assertEqual(found, {"one": [200, 1000], "two.isra.0": [100, 500],
                                  "[user]": [0, 700]})
@@ -90,42 +97,58 @@ class Attribution(unittest.TestCase):
 class Work(unittest.TestCase):
     def test_every_workload_has_a_device_and_some_work(self):
         for workload in workloads.WORKLOADS.values():
-            for sched in workloads.SCHEDS:
-                for cpus in (1, 4, 8, 16, 32):
-                    self.assertNotIn("{", workloads.device(workload, cpus))
-                    self.assertGreaterEqual(
-                        workloads.batches(workload, sched, cpus), 3)
+            for cpus in (1, 4, 8, 16, 32):
+                self.assertNotIn("{", workloads.device(workload, cpus))
+                self.assertRegex(workloads.load_arguments(workload, cpus),
+                                 r"^threads=[1-9].* ticks=[1-9]\d{6}$")
 
-    def test_none_gets_ten_times_the_work_on_many_cpus(self):
-        scaletest = workloads.WORKLOADS["scaletest"]
-        self.assertGreater(
-            workloads.batches(scaletest, "none", 8),
-            9 * workloads.batches(scaletest, "mq-deadline", 8))
+    def test_the_work_is_the_same_for_kernels_and_schedulers(self):
+        for name in workloads.WORKLOADS:
+            plans = {manycore.plan_text([Cell(name, sched, 8, kernel)], 1)
+                     .replace(f"|{sched}|", "||")
+                     for sched in workloads.SCHEDS
+                     for kernel in ("base", "patched", "/a/tree")}
+            self.assertEqual(len(plans), 1)
 
-    def test_what_waits_for_one_lock_is_measured_shorter_not_disks(self):
-        for name, kernel, sched, shorter in [
-                ("scaletest", "base", "bfq", True),
-                ("scaletest", "patched", "kyber", True),
-                ("scaletest", "patched", "bfq", False),
-                ("scaletest", "base", "none", False),
-                ("disk-seq4", "base", "bfq", False)]:
+    def test_cells_of_a_boot(self):
+        cells = [("disk-seq4", "bfq", 4), ("scsi", "bfq", 4),
+                 ("few-cpus", "none", 4), ("flash8", "bfq", 4)]
+        plan = self.run_module().boots(cells, ["base", "patched"], 1)
+        self.assertEqual(
+            [(title, [c.workload for c in mine]) for title, _, mine in plan],
+            [(f"{kernel} kernel, 4 vCPUs{machine}", names)
+             for machine, names in [(", tick disk", ["disk-seq4", "flash8"]),
+                                    ("", ["scsi"]),
+                                    (", hot-plug", ["few-cpus"])]
+             for kernel in ("base", "patched")])
+
+    def test_machines(self):
+        slow = manycore.SLOW_CLOCK
+        for name, cpus, words in [("scaletest", 4, slow),
+                                  ("flash8", 5, "isolcpus=4"),
+                                  ("few-cpus", "4,maxcpus=64", slow)]:
             self.assertEqual(
-                workloads.contended(workloads.WORKLOADS[name], sched, kernel),
-                shorter, (name, kernel, sched))
-
-    def test_disks_of_the_short_table_are_measured_again_in_their_boot(self):
-        cells = [("disk-seq4", "bfq", 4), ("flash8", "bfq", 4)]
-        plan = self.run_module().boots(cells, ["base", "patched"], 1, 3)
-        for (_, _, mine), kernel in zip(plan, ("base", "patched")):
-            self.assertEqual([(c.workload, c.kernel, c.turn) for c in mine],
-                             [("disk-seq4", kernel, 0), ("flash8", kernel, 0),
-                              ("disk-seq4", kernel, 1),
-                              ("disk-seq4", kernel, 2)])
+                manycore.machine([Cell(name, "none", 4, "base")]),
+                {"cpus": cpus, "append": f"{lockstep.APPEND} {words}"})
 
     def test_the_runs_behind_a_median_are_kept(self):
-        runs = [{"merged": share} for share in (0.1, 0.3, 0.2)]
-        got = self.run_module().combine([Outcome(values) for values in runs])
-        self.assertEqual((got.values, got.runs), ({"merged": 0.2}, runs))
+        boots = [[{"ios_per_mtick": n} for n in runs]
+                 for runs in ((100, 120), (90, 110, 400))]
+        got = manycore.combine(
+            [manycore.outcome_of(runs, {}) for runs in boots])
+        self.assertEqual((got.values["ios_per_mtick"], got.runs),
+                         (110, boots[0] + boots[1]))
+        failed = Outcome(trouble="hung")
+        self.assertIs(manycore.combine(
+            [manycore.outcome_of(boots[0], {}), failed]), failed)
+
+    def test_spread(self):
+        self.assertEqual(results.spread([100]), 0)
+        self.assertAlmostEqual(results.spread([90, 110]), 0.2)
+        self.assertAlmostEqual(results.spread([95, 100, 105]),
+                               2 * 0.05 / 3 ** 0.5)
+        self.assertEqual([results.wide({"spread": share})
+                          for share in (0.05, 0.061, None)], ["", " ±6%", ""])
 
     @staticmethod
     def run_module():
@@ -136,11 +159,12 @@ class Work(unittest.TestCase):
         loader.exec_module(module)
         return module
 
-    def test_a_scheduler_may_have_settings(self):
-        scaletest = workloads.WORKLOADS["scaletest"]
-        of = [workloads.load_arguments(scaletest, sched, 4, kernel="patched")
-              for sched in ("bfq", "bfq:low_latency=0")]
-        self.assertEqual(*of)
+    def test_the_short_table_is_part_of_the_full_one(self):
+        run = self.run_module()
+        short, full = ({cell for names, scheds, counts in blocks
+                        for cell in itertools.product(names, scheds, counts)}
+                       for blocks in (run.QUICK, run.FULL))
+        self.assertEqual(short - full, set())
 
     def test_a_wrong_scheduler_is_named(self):
         done = subprocess.run(
@@ -156,8 +180,8 @@ class Work(unittest.TestCase):
 
     def test_plan(self):
         line = manycore.plan_text([Cell("flash8", "none", 4, "base")], 1)
-        number, device, sched, load = line.strip().split("|")
-        self.assertEqual((number, sched), ("0", "none"))
+        number, device, sched, weights, load = line.strip().split("|")
+        self.assertEqual((number, sched, weights), ("0", "none", ""))
         self.assertIn("depth=8", device)
         self.assertIn("cpu=4", device)
         self.assertIn("threads=4 batch=4", load)
@@ -181,6 +205,22 @@ class Settling(unittest.TestCase):
         self.assertEqual(values["ios_per_mtick"], 50)
         self.assertEqual(values["misses_per_io"], 3)
         self.assertEqual(values["rescued"], 3)
+
+    def test_a_warm_up_is_no_run(self):
+        laps = "".join(LAP.replace("ticks=2000000", f"ticks={n}") for n in
+                       (9, 1000000, 2000000, 7, 8, 2000000))
+        found = self.settle(log=laps, job="""\
+begin 0
+done 0 warm-up 1000000,100,0,0,0 2000000,400,0,0,0 
+begin 1
+done 1 warm-up warm-up 2000000,100,15,5,90 
+""")
+        self.assertEqual([r["ios_per_mtick"] for r in
+                          found[self.cells[0]].runs], [100, 200])
+        self.assertEqual(found[self.cells[0]].values["ios_per_mtick"], 150)
+        self.assertGreater(found[self.cells[0]].values["spread"], 0.6)
+        self.assertEqual(found[self.cells[0]].profile["one"], [400, 2000])
+        self.assertEqual(found[self.cells[1]].values["ios_per_mtick"], 50)
 
     def test_a_hang_fails_its_cell_and_leaves_the_rest(self):
         found = self.settle(log=LOG + "hung after=60 batches=7 at=0\n",
@@ -206,10 +246,10 @@ class Settling(unittest.TestCase):
         self.assertEqual(found[self.cells[0]].trouble, "WARNING")
 
     def test_merging(self):
-        before = "9,0,9,1,5,5,100,1"
-        self.assertEqual(manycore.merging(before, "9,0,9,1,15,35,420,2"),
+        counted = {"ticks": 9, "ios": 40, "writes": 10, "merged": 30, "sectors": 320}
+        self.assertEqual(manycore.merging(counted),
                          {"merged": 0.75, "kib": 16})
-        self.assertEqual(manycore.merging(before, before), {})
+        self.assertEqual(manycore.merging({**counted, "writes": 0}), {})
 
 
 class Table(unittest.TestCase):
@@ -228,6 +268,12 @@ class Table(unittest.TestCase):
                          ["scaletest", "8", "bfq", "100.0", "170.0", "1.70"])
         self.assertEqual(table[1][3:6], ["100.0", "FAILED", ""])
         self.assertEqual(len(header), len(table[0]))
+
+    def test_a_wide_spread_is_shown(self):
+        outcome = self.outcome()
+        outcome[Cell("scaletest", "bfq", 8, "base")].values["spread"] = .07
+        _, table = manycore.rows(outcome, ["base", "patched"])
+        self.assertEqual(table[0][3:6], ["100.0 ±7%", "170.0", "1.70"])
 
     def test_one_kernel_has_no_ratio(self):
         header, _ = manycore.rows(self.outcome(), ["base"])

@@ -147,6 +147,21 @@ class Tables(unittest.TestCase):
         self.assertEqual(table.rows[1],
                          ["scaletest", "null_blk 1x128", "16", "2800 (7)", "84.1 (114) -> 168 (76) **x2.00**"])
 
+    def test_a_wide_spread_is_printed_and_explained(self):
+        values = {"ios_per_mtick": 100, "misses_per_io": 9}
+        records = [rec("bfq", "base", 8, {**values, "spread": .049}),
+                   rec("bfq", "patched", 8, {**values, "spread": .071})]
+        (table,) = report.manycore(records)
+        self.assertEqual(table.rows[0][-1],
+                         "100 (9) -> 100 ±7% (9) **x1.00**")
+        self.assertIn("above 5%", table.notes[0])
+        self.assertNotIn("±", "".join(report.manycore(records[:1])[0].notes))
+        disk = [rec("bfq", r["kernel"], 4, {**r["values"], "merged": .5,
+                                            "kib": 8}, device="hard disk 32")
+                for r in records]
+        self.assertEqual(report.slowdisk(disk)[0].rows[0][4],
+                         "100 -> 100 ±7%")
+
     def test_origin_is_complete(self):
         (line,) = report.manycore(SCALING)[0].notes
         for word in ("7.3.4", "base 7.3.4-1", "0123abcd", "1, 16 vCPUs",
@@ -323,6 +338,45 @@ class NvmeStudy(unittest.TestCase):
 
     def test_nothing_measured(self):
         self.assertEqual((report.nvme_study([]), svg.pictures([])), ([], {}))
+
+
+def part(number, name, rate, lines, **more):
+    load = "scaletest, 16 vCPUs, bfq"
+    return rec("", "patched" if number else "base", 16,
+               {"number": number, "lines": lines, "sum": 10 * lines,
+                load: rate, f"{load} spread": 0.01,
+                "disk-seq64, 4 vCPUs, bfq": 50.04,
+                "disk-seq64, 4 vCPUs, bfq KiB": 8.5, **more},
+               "parts", name, "")
+
+
+class Parts(unittest.TestCase):
+    records = [part(2, "issue", 1900.5, 30), part(0, "base", 43, 0),
+               part(1, "lock", 45, 7,
+                    **{"scaletest, 16 vCPUs, bfq spread": 0.2})]
+
+    def test_in_the_order_of_the_series(self):
+        (table,) = report.parts(self.records)
+        self.assertEqual(table.header, [
+            "part", "scaletest, 16 vCPUs, bfq", "disk-seq64, 4 vCPUs, bfq",
+            "lines added", "in sum"])
+        self.assertEqual(table.rows, [
+            ["base", "43.0", "50.0 (8.5 KiB)", "0", "0"],
+            ["lock", "45.0 ±20%", "50.0 (8.5 KiB)", "7", "70"],
+            ["issue", "1900", "50.0 (8.5 KiB)", "30", "300"]])
+
+    def test_only_this_series(self):
+        chosen = results.select([[{**self.records[0], "series": "old"}],
+                                 self.records[1:]])
+        self.assertEqual([r["workload"] for r in chosen], ["base", "lock"])
+
+    def test_in_report_and_readme(self):
+        self.assertEqual(len(report.tables(self.records)), 1)
+        self.assertIn("What each part brings",
+                      readme.measured(self.records)[0])
+
+    def test_nothing_measured(self):
+        self.assertEqual(report.parts(SCALING), [])
 
 
 class Readme(unittest.TestCase):

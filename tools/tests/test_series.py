@@ -44,6 +44,29 @@ class Reading(unittest.TestCase):
                 series.parse([line], "/")
 
 
+class Parts(unittest.TestCase):
+    lines = ["# part: one", "a", "b", "", "# part: two and more", "# why", "c"]
+
+    def test_parts(self):
+        self.assertEqual(series.parts(self.lines),
+                         [("one", ["a", "b"]), ("two and more", ["c"])])
+        with self.assertRaises(SystemExit):
+            series.parts(["a", *self.lines])
+
+    def test_comments_stay_above_their_patch(self):
+        for names, listed in [
+                ("abc", "1ab23c"), ("axbc", "1axb23c"), ("bc", "1b23c"),
+                ("abcd", "1ab23cd"), ("cab", "23c1ab"), ("ab", "1ab23")]:
+            short = {"1": "# part: one", "2": "# part: two and more", "3": "# why"}
+            self.assertEqual(series.listing(list(names), self.lines),
+                             [short.get(one, one) for one in listed])
+
+    def test_every_patch_of_ours_is_in_a_part(self):
+        lines = paths.SERIES_FILE.read_text().splitlines()
+        self.assertEqual([paths.ROOT / name for _, names in series.parts(lines)
+                          for name in names], paths.patches())
+
+
 class Naming(unittest.TestCase):
     def test_folder(self):
         for path, folder in (("block/bfq-iosched.c", "block"),
@@ -156,6 +179,18 @@ class Commits(unittest.TestCase):
         self.assertEqual(self.listed(), ["block/second.patch", "block/between.patch"])
         self.assertFalse((self.root / "block/first.patch").exists())
         self.assertEqual((self.root / "block/new.c").read_text(), "x\n")
+
+    def test_comments_are_kept(self):
+        self.two()
+        text = "# part: a\nblock/first.patch\n\n# part: b\nblock/second.patch\n"
+        (self.root / "series").write_text(text)
+        self.assertIn("as in the files", self.run_series("tree"))
+        self.assertIn("nothing changed", self.run_series("refresh"))
+        self.assertEqual((self.root / "series").read_text(), text)
+        self.commit("block: third", "block/bfq.c", "third\n")
+        self.run_series("refresh")
+        self.assertEqual((self.root / "series").read_text(),
+                         text.replace("\n\n", "\n") + "block/third.patch\n")
 
     def test_renamed_file_keeps_its_name(self):
         self.two()

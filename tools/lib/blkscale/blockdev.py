@@ -248,6 +248,20 @@ def nvme_loop_fast():
     return nvme_loop(fast_null_blk("backing"))
 
 
+def remove_nvme_loop():
+    """Remove what nvme_loop_fast() made."""
+    for controller in Path("/sys/class/nvme").glob("nvme*"):
+        if (controller / "transport").read_text().strip() == "loop":
+            put(controller / "delete_controller", 1)
+    subsystem, port = NVMET / "subsystems" / NQN, NVMET / "ports/1"
+    (port / "subsystems" / NQN).unlink()
+    port.rmdir()
+    put(subsystem / "namespaces/1/enable", 0)
+    (subsystem / "namespaces/1").rmdir()
+    subsystem.rmdir()
+    remove_null_blk("backing")
+
+
 def _namespaces():
     """Namespace disks with a node: nvme0n1, not the hidden nvme0c0n1."""
     for path in (SYS / "block").glob("nvme*n*"):

@@ -358,7 +358,7 @@ def _lost(result):
 def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
         accel="auto", append="", plugin=None, devices=(), timeout=600,
         silent=None, out=None, shell=False, cpu_model="max", env=None,
-        on_output=None, trace=None, pcie=False):
+        on_output=None, trace=None, pcie=False, more=()):
     """Boot, run the job, wait for the end.  Never raises for a bad guest:
     look at the result's status and trouble.
 
@@ -366,7 +366,7 @@ def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
     or from the job (default: none set); env: more variables for the job;
     on_output: called with what the job prints, as it prints it; trace: events
     of QEMU, which the job finds in $OUT/TRACE as they happen; pcie: a machine
-    that can suspend.
+    that can suspend; more: words for QEMU.
     """
     kernel = image(kernel, config)
     accel = _accelerator(accel, plugin, kernel)
@@ -376,7 +376,7 @@ def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
     prefix, environment = qemu.command()
     argv = [*prefix, *_machine(kernel, cpus, mem, accel, cpu_model, append,
                                 pcie),
-            *_output(out, pcie), *_console(out, shell)]
+            *_output(out, pcie), *_console(out, shell), *more]
     if plugin:
         argv += ["-plugin", str(plugin)]
     if trace:

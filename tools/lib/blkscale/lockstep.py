@@ -58,6 +58,13 @@ def arguments(log, symbols, **more):
     return ",".join(words)
 
 
+def shared_clock(path):
+    """QEMU's words for the page that the plugin's clock=PATH writes and the
+    guest reads."""
+    return ["-object", "memory-backend-file,id=clock,size=4096,share=on,"
+            f"mem-path={path}", "-device", "ivshmem-plain,memdev=clock"]
+
+
 def events(symbols):
     """What the plugin counts: runs of kblockd, and those a timer began."""
     timer = symbols.address("delayed_work_timer_fn")

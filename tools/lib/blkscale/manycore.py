@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """The many-core measurement: cells, their boots, and the table."""
-import re
 from dataclasses import dataclass, field
 
 from . import boot, lockstep, paths, results
 from .symbols import Symbols, by_function
-from .workloads import DEVICES, WORKLOADS, device, load_arguments
+from .workloads import (DEVICES, HOTPLUG, POSSIBLE, TICK_DISK, WORKLOADS,
+                        device, load_arguments)
 
 JOB = paths.ROOT / "tools/manycore/guest"
 HANG = 60		# seconds of the host's clock without a batch of I/O
@@ -17,12 +17,11 @@ class Cell:
     sched: str
     cpus: int		# that carry load
     kernel: str
-    turn: int = 0		# of the same in one boot
 
     @property
     def place(self):
         """Cells of one place are measured in one boot."""
-        return self.kernel, self.cpus, WORKLOADS[self.workload].ticks
+        return self.kernel, self.cpus, WORKLOADS[self.workload].machine
 
     def __str__(self):
         return f"{self.workload} {self.sched}"
@@ -33,7 +32,7 @@ class Outcome:
     values: dict = None
     profile: dict = field(default_factory=dict)
     trouble: str = None
-    runs: list = None			# the values behind medians
+    runs: list = None		# the values behind the medians
 
 
 def places(cells):
@@ -53,13 +52,13 @@ def plan_text(cells, scale):
         workload = WORKLOADS[cell.workload]
         lines.append("|".join([
             str(number), device(workload, cell.cpus), cell.sched,
-            load_arguments(workload, cell.sched, cell.cpus, scale,
-                           cell.kernel)]))
+            workload.weights, load_arguments(workload, cell.cpus, scale)]))
     return "\n".join(lines) + "\n"
 
 
 def parse_job(text):
-    """({cell: {name: value}}, {cell: why}, last cell begun) of a job's log."""
+    """({cell: [what was counted in a lap, or None]}, {cell: why}, last cell
+    begun) of a job's log."""
     done, failed, begun = {}, {}, None
     for line in text.splitlines():
         word, _, rest = line.partition(" ")
@@ -69,27 +68,29 @@ def parse_job(text):
         if word == "begin":
             begun = int(number)
         elif word == "done":
-            done[int(number)] = dict(re.findall(r"(\w+)=([\d,]+)", rest))
+            done[int(number)] = [
+                None if lap == "warm-up" else
+                dict(zip(COUNTED, map(int, lap.split(","))))
+                for lap in rest.split()]
         else:
             failed[int(number)] = rest or "the guest says nothing"
     return done, failed, begun
 
 
-def merging(before, after):
-    """Merged share and KiB a request of the writes between two contents of
-    /sys/block/DISK/stat."""
-    counts = [[int(word) for word in text.split(",")][4:7]
-              for text in (before, after)]
-    requests, merged, sectors = (b - a for a, b in zip(*counts))
-    if not requests:
-        return {}
-    return {"merged": merged / (requests + merged),
-            "kib": sectors / 2 / requests}
+# What the program load says of a run
+COUNTED = ("ticks", "ios", "writes", "merged", "sectors")
 
 
-def figures(cell, done, counts):
-    """The values of a cell."""
-    ios, ticks = int(done["ios"]), counts["ticks"]
+def merging(counted):
+    """Merged share and KiB a request of the writes."""
+    writes, merged = counted["writes"], counted["merged"]
+    return {"merged": merged / (writes + merged),
+            "kib": counted["sectors"] / 2 / writes} if writes else {}
+
+
+def figures(cell, counted, counts):
+    """The values of a run: what load and what the plugin counted."""
+    ios, ticks = counted["ios"], counted["ticks"]
     values = {"ios": ios, "ticks": ticks,
               "ios_per_mtick": ios / ticks * 1e6 if ticks else 0,
               "misses_per_io": counts["misses"] / ios,
@@ -101,8 +102,23 @@ def figures(cell, done, counts):
         values["rescued"] = counts["rescued"]
         values["kblockd_per_io"] = counts["kblockd"] / ios
     if WORKLOADS[cell.workload].merges:
-        values.update(merging(done["before"], done["after"]))
+        values.update(merging(counted))
     return values
+
+
+def combine(outcomes):
+    """One outcome of a cell that was measured in several boots."""
+    failed = [o for o in outcomes if o.trouble]
+    if failed:
+        return failed[0]
+    return outcome_of([run for o in outcomes for run in o.runs],
+                      outcomes[0].profile)
+
+
+def outcome_of(runs, profile):
+    values = results.medians(runs)
+    values["spread"] = results.spread([r["ios_per_mtick"] for r in runs])
+    return Outcome(values, profile, runs=runs)
 
 
 def kernel_symbols(kernel, config, out=None):
@@ -110,9 +126,23 @@ def kernel_symbols(kernel, config, out=None):
     return Symbols(paths.system_map(kernel, config), *extra)
 
 
-def append(cells):
-    kernel, cpus, ticks = cells[0].place
-    return lockstep.APPEND + (f" isolcpus={cpus}" if ticks else "")
+# For a guest whose CPUs go in step the host's clock runs a thousand times too
+# fast: bfq takes microseconds for the pauses of a process, mq-deadline finds
+# every request expired.  Jiffies go with the timers, 4 ms every 4 million ticks.
+# The tick disk has a time of its own, in which a seek is some 50,000 ticks:
+# beside it the host's clock is about right.
+SLOW_CLOCK = "clocksource=jiffies highres=off nohz=off"
+
+
+def machine(cells):
+    """boot.run()'s arguments for the machine that the cells want."""
+    _, cpus, kind = cells[0].place
+    append = lockstep.APPEND
+    if kind == TICK_DISK:
+        return {"cpus": cpus + 1, "append": f"{append} isolcpus={cpus}"}
+    if kind == HOTPLUG:
+        cpus = f"{cpus},maxcpus={POSSIBLE}"
+    return {"cpus": cpus, "append": f"{append} {SLOW_CLOCK}"}
 
 
 def boot_once(cells, config="small", scale=1.0, profile=False, tell=None,
@@ -120,19 +150,19 @@ def boot_once(cells, config="small", scale=1.0, profile=False, tell=None,
     """Measure cells of one place in one boot: {cell: outcome} of all that the
     boot settled.  The cell in which a guest hung or died has failed; those
     after it are not in the outcome."""
-    kernel, cpus, ticks = cells[0].place
+    kernel = cells[0].kernel
     out = boot.fresh_out("manycore")
     (out / "plan").write_text(plan_text(cells, scale))
-    log = out / "plugin.log"
-    symbols = kernel_symbols(kernel, config)
-    arguments = lockstep.arguments(log, symbols, profile=int(profile),
-                                   **{"hang": HANG, **plugin})
+    clock = out / "clock"
+    arguments = lockstep.arguments(
+        out / "plugin.log", kernel_symbols(kernel, config),
+        profile=int(profile), clock=clock, **{"hang": HANG, **plugin})
     module = paths.obj(kernel, config) / "ours/tickdisk.ko"
     result = boot.run(
         kernel=kernel, config=config, job=JOB, args=[lockstep.PROGRAMS, module],
-        cpus=cpus + ticks, plugin=arguments, out=out,
-        cpu_model=lockstep.CPU_MODEL, append=append(cells),
-        timeout=None, silent=400, on_output=tell)
+        plugin=arguments, out=out, cpu_model=lockstep.CPU_MODEL,
+        timeout=None, silent=400, on_output=tell,
+        more=lockstep.shared_clock(clock), **machine(cells))
     return settle(cells, result, kernel_symbols(kernel, config, out))
 
 
@@ -142,11 +172,14 @@ def settle(cells, result, symbols):
         text.read_text(errors="replace") if text.exists() else "")
     log = result.out / "plugin.log"
     stretches, hang = lockstep.parse(log.read_text() if log.exists() else "")
-    outcome = {}
-    for number, stretch in zip(sorted(done), stretches):
+    outcome, rest = {}, iter(stretches)
+    for number in sorted(done):
         cell = cells[number]
-        outcome[cell] = Outcome(figures(cell, done[number], stretch.counts),
-                                by_function(stretch.sites, symbols))
+        found = [pair for pair in zip(done[number], rest) if pair[0]]
+        outcome[cell] = outcome_of(
+            [figures(cell, counted, s.counts) for counted, s in found],
+            by_function([site for _, s in found for site in s.sites],
+                        symbols))
     for number, why in failed.items():
         outcome[cells[number]] = Outcome(trouble=f"{why}; see {result.log}")
     open_cell = begun if begun is not None else 0
@@ -196,7 +229,10 @@ COLUMNS = [("I/Os per Mtick", "ios_per_mtick", ".1f"),
 
 def _text(values, name, form):
     value = (values or {}).get(name)
-    return "" if value is None else format(value, form)
+    if value is None:
+        return ""
+    wide = results.wide(values) if name == COLUMNS[0][1] else ""
+    return format(value, form) + wide
 
 
 def rows(outcome, kernels):
@@ -245,7 +281,7 @@ def layout(header, table):
 
 def profile_text(cell, outcome, top=25):
     """Misses and ticks per I/O by function."""
-    ios = outcome.values["ios"]
+    ios = sum(run["ios"] for run in outcome.runs)
     head = (f"{cell.kernel}, {cell.workload}, {cell.sched}, "
             f"{cell.cpus} vCPUs: misses and ticks per I/O")
     lines = [head, f"{'misses':>9} {'ticks':>9}  function"]
@@ -268,7 +304,7 @@ def records(outcome, command):
         record = results.record(
             "manycore", cell.workload, workload.device, cell.sched,
             cell.kernel, cell.cpus, got.values, command, runs=got.runs)
-        if got.profile:
+        if got.profile:		# of all runs
             record["profile"] = {
                 name: {"misses": m, "ticks": t}
                 for name, (m, t) in list(got.profile.items())[:60]}

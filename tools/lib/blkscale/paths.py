@@ -44,12 +44,18 @@ def base_facts():
     return fields(BASE_FILE)
 
 
+def patch_lines(lines):
+    """The lines of a series file that are no comments, stripped."""
+    stripped = (line.strip() for line in lines)
+    return [line for line in stripped if line and not line.startswith("#")]
+
+
 def patches():
     """The patch files of the series, in order."""
     if not SERIES_FILE.exists():
         return []
-    names = SERIES_FILE.read_text().split()
-    return [ROOT / name for name in names]
+    return [ROOT / name
+            for name in patch_lines(SERIES_FILE.read_text().splitlines())]
 
 
 def series_id():

@@ -28,7 +28,8 @@ def measured(records):
     pictures = svg.pictures(records)
     scaling = report.manycore(records)
     first = scaling[:1] + report.slowdisk(records)
-    rest = scaling[1:] + report.plug(records) + report.fio(records)
+    rest = scaling[1:] + report.parts(records) + report.plug(records) \
+        + report.fio(records)
     study = report.nvme_study(records)
     shown = {name: f"![{ALT[name]}]"
                    f"({os.path.relpath(FOLDER / name, README.parent)})\n"

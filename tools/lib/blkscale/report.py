@@ -3,13 +3,12 @@
 import re
 import statistics
 
-from . import results
+from . import results, workloads
 from .tables import Table, change, number, ratio, times
 
 SCHEDS = ("none", "kyber", "mq-deadline", "bfq")
 MAIN = "scaletest"
-WORKLOADS = (MAIN, "batchtest", "qd1", "saturated", "rwmix",
-             "rotational", "weights")
+WORKLOADS = tuple(workloads.WORKLOADS)
 # The figures of a slow disk that are judged: what counts as lost, the least
 # share of base's, and a difference that is none.
 JUDGED = (("merged", "MERGES LOST", 0.98, 0.005),
@@ -74,12 +73,23 @@ def is_slow(rec):
         rec["what"] == "manycore" and "hard disk" in rec["device"]
 
 
+def figure(pair, kernel, name):
+    """A rate, with its spread where that is wide."""
+    rate = value(pair, kernel, name)
+    return "" if rate is None else \
+        number(rate) + results.wide(pair[kernel]["values"])
+
+
+def figures(pair, name):
+    """`84.1 ±7% -> 148`; a side that was not measured is left out."""
+    return " -> ".join(filter(None, (figure(pair, kernel, name) for kernel in
+                                     ("base", "patched")))) or "-"
+
+
 def _rate(pair, kernel):
-    rate, misses = (value(pair, kernel, name)
-                    for name in ("ios_per_mtick", "misses_per_io"))
-    if rate is None:
-        return None
-    return number(rate) + ("" if misses is None else f" ({misses:.0f})")
+    misses = value(pair, kernel, "misses_per_io")
+    return figure(pair, kernel, "ios_per_mtick") + \
+        ("" if misses is None else f" ({misses:.0f})")
 
 
 def manycore_cell(pair):
@@ -113,7 +123,14 @@ def _manycore(title, cells):
     return Table(f"{title} on many CPUs: I/Os per million ticks (coherence "
                  "misses per I/O), base -> patched",
                  ["load", "device", "vCPUs"] + across, rows,
-                 rescues(used) + origin(used))
+                 spreads(used) + rescues(used) + origin(used))
+
+
+def spreads(records):
+    if not any(results.wide(rec["values"]) for rec in records):
+        return []
+    return [f"±: two standard errors of the runs' mean, where above "
+            f"{results.SPREAD:.0%}"]
 
 
 def rescues(records):
@@ -122,6 +139,39 @@ def rescues(records):
              for r in records if r["values"].get("rescued")]
     return ["Work that only a timer rescued: " + ", ".join(found)] \
         if found else []
+
+
+# ------------------------------------------------------------ parts
+
+def part_figure(values, name):
+    """`229 (28.1 KiB)`"""
+    rate = values.get(name)
+    if rate is None:
+        return ""
+    kib = values.get(f"{name} KiB")
+    return number(rate) + \
+        results.wide({"spread": values.get(f"{name} spread")}) + \
+        ("" if kib is None else f" ({kib:.1f} KiB)")
+
+
+def parts(records):
+    """A row for base, then for each part of the series."""
+    mine = sorted((r for r in records if r["what"] == "parts"),
+                  key=lambda r: r["values"]["number"])
+    if not mine:
+        return []
+    loads = [name for name in mine[0]["values"] if ", " in name
+             and not name.endswith((" spread", " KiB"))]
+    loads.sort(key=lambda name: (rank(name.split(", ")[0], WORKLOADS),
+                                 rank(name.split(", ")[-1], SCHEDS)))
+    rows = [[r["workload"], *(part_figure(r["values"], name)
+                              for name in loads),
+             r["values"]["lines"], r["values"]["sum"]] for r in mine]
+    return [Table(
+        "What each part brings: I/Os per million ticks with the series up to "
+        "there", ["part", *loads, "lines added", "in sum"], rows,
+        ["Lines of kernel code, comments included, tests left out; in sum: "
+         "of all parts so far."] + origin(mine))]
 
 
 # ------------------------------------------------------------ slow disks
@@ -170,7 +220,7 @@ def verdict(pair, judged=JUDGED):
 def slow_row(cell, pair, judged=JUDGED):
     _, workload, device, sched, cpus = cell
     name = rate_name(pair)
-    return [device, workload, cpus, sched, change(*sides(pair, name)),
+    return [device, workload, cpus, sched, figures(pair, name),
             times(ratio(*reversed(sides(pair, name)))),
             change(*sides(pair, "merged"), lambda v: f"{v:.3f}"),
             change(*sides(pair, "kib")), verdict(pair, judged)]
@@ -382,5 +432,5 @@ def running(records):
 
 
 def tables(records):
-    return manycore(records) + slowdisk(records) + plug(records) \
+    return manycore(records) + parts(records) + slowdisk(records) + plug(records) \
         + nvme_study(records) + fio(records) + running(records)

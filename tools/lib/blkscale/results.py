@@ -12,6 +12,7 @@ from . import paths
 from .ui import die
 
 KEY = ("what", "workload", "device", "sched", "cpus")
+SPREAD = 0.05		# a cell is measured again while its spread is wider
 ORIGIN = ("kernel", "release", "base", "series", "date", "command")
 
 
@@ -55,6 +56,20 @@ def medians(runs):
         else:
             merged[name] = seen[0] if seen else None
     return merged
+
+
+def spread(values):
+    """Two standard errors of the mean, as a share of it."""
+    if len(values) < 2 or not statistics.mean(values):
+        return 0.0
+    return 2 * statistics.stdev(values) / len(values) ** 0.5 \
+        / statistics.mean(values)
+
+
+def wide(values):
+    """The spread in words, where it is above 5 %."""
+    found = values.get("spread") or 0
+    return f" ±{100 * found:.0f}%" if found > SPREAD else ""
 
 
 def key(rec):

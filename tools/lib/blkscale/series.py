@@ -118,17 +118,45 @@ def names_for(texts, old):
 
 def parse(lines, root=paths.ROOT):
     """The names in a series file; ends the program if one cannot be right."""
-    names = [line.strip() for line in lines if line.strip()]
+    names = paths.patch_lines(lines)
     for name in names:
         if not name.endswith(".patch") or " " in name or name.startswith(("/", "../")):
             die(f"series: '{name}' is no patch file of this repository",
-                "one path a line, ending in .patch, nothing else")
+                "one path a line, ending in .patch, or a comment")
         if names.count(name) > 1:
             die(f"series: '{name}' is named twice", "take one of the lines out")
         if not (Path(root) / name).is_file():
             die(f"series names {name}, but there is no such file",
                 "restore it from git, or take the line out")
     return names
+
+
+def listing(names, old):
+    """The lines of a series file for names, with the comments of the old
+    lines: each stays above the patch that it stood above, or if that is gone
+    above the next one that is left."""
+    above, waiting = {}, []
+    for line in map(str.strip, old):
+        if line.startswith("#"):
+            waiting.append(line)
+        elif line in names:
+            above[line], waiting = waiting, []
+    return [line for name in names
+            for line in [*above.get(name, []), name]] + waiting
+
+
+def parts(lines):
+    """[(name, [patch, ...])] of a series file: `# part: NAME` begins one."""
+    found = []
+    for line in map(str.strip, lines):
+        if line.startswith("# part:"):
+            found.append((line.partition(":")[2].strip(), []))
+        elif paths.patch_lines([line]):
+            if not found:
+                die(f"series: {line} is in no part",
+                    "put a line `# part: NAME` above it")
+            found[-1][1].append(line)
+    return found
 
 
 def load(root=paths.ROOT):

@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the many-core measurement can measure: devices, workloads, and how
-much work makes a cell long enough."""
+"""What the many-core measurement can measure: devices and workloads."""
 from dataclasses import dataclass
 
 SCHEDS = ("none", "kyber", "mq-deadline", "bfq")
+
+# A disk has no more queues than CPUs are possible; so many are where it is to
+# have more queues than CPUs are there.
+POSSIBLE = 64
+MANY_QUEUES = f"null_blk {POSSIBLE}x1024"
+
+# Machines that are not plain
+TICK_DISK = "tick disk"		# one more vCPU, which is the disk
+HOTPLUG = "hot-plug"		# more CPUs are possible
 
 # Name in the table -> what the guest makes.  {cpus} is the number of vCPUs
 # that carry load, {device} the vCPU that is the tick disk.
@@ -16,6 +24,13 @@ DEVICES = {
         "null:submit_queues=1,hw_queue_depth=128,rotational=1",
     "null_blk 1x8": "null:submit_queues=1,hw_queue_depth=8",
     "null_blk Nx1024": "null:submit_queues={cpus},hw_queue_depth=1024",
+    MANY_QUEUES:
+        f"null:submit_queues={POSSIBLE},hw_queue_depth=1024",
+    # The default delay would be a timer's. It says by itself that it is not
+    # rotational.
+    "scsi_debug 1x128":
+        "scsi:delay=0,fake_rw=1,max_queue=128,virtual_gb=64",
+    "NVMe loop Nx128": "nvme:",
     "flash 8": _FLASH.replace("{depth}", "8"),
     "flash 32": _FLASH.replace("{depth}", "32"),
     "flash 64": _FLASH.replace("{depth}", "64"),
@@ -31,35 +46,40 @@ class Workload:
     load: str			# arguments of the program load
     threads: int = 0		# 0: one a vCPU
     batch: int = 4		# I/Os a submit, or in flight one by one
-    share: float = 1.0		# of the scaletest's speed, about
     merges: bool = False	# merged share and KiB per request matter
-    in_turns: bool = False	# the scheduler serves one process after another
+    weights: str = ""		# of the cgroups that threads are in, in turns
 
     @property
-    def ticks(self):
-        return "tickdisk" in DEVICES[self.device]
+    def machine(self):
+        """Cells on one machine are measured in one boot."""
+        if "tickdisk" in DEVICES[self.device]:
+            return TICK_DISK
+        return HOTPLUG if self.device == MANY_QUEUES else ""
 
 
-def _disk(name, depth, load, threads, share=1.0):
+def _disk(name, depth, load, threads):
     short = "disk" if depth == 32 else f"disk{depth}"
     return Workload(f"{short}-{name}", f"hard disk {depth}", load, threads,
-                    32, share, True)
+                    32, True)
 
 
-_ONE_BY_ONE = "warm-up=2 single=1 size=4096 reads=0 order="
+_ONE_BY_ONE = "single=1 size=4096 reads=0 order="
 # one task, whose submission of 32 holds several sequential streams in turns
-_PLUGGED = "warm-up=2 size=4096 reads=0 order=parts"
+_PLUGGED = "size=4096 reads=0 order=parts"
 _ALL = [
     Workload("scaletest", "null_blk 1x128", "size=512"),
     Workload("batchtest", "null_blk Nx1024", "size=4096 reads=0", batch=8),
-    Workload("qd1", "null_blk 1x128", "size=512", batch=1, share=0.7),
-    Workload("saturated", "null_blk 1x8", "size=512", share=0.7),
+    Workload("qd1", "null_blk 1x128", "size=512", batch=1),
+    Workload("saturated", "null_blk 1x8", "size=512"),
     Workload("rwmix", "null_blk 1x128", "size=512 reads=70"),
     Workload("rotational", "rotational 1x128", "size=512"),
-    # bfq idles for the process that it serves; if each had to do its part, then
-    # most of the time would be idle slices of those that are done
-    Workload("weights", "null_blk 1x128",
-             "size=512 together=1 groups=/run/groups", in_turns=True),
+    Workload("one-group", "null_blk 1x128", "size=512", weights="100"),
+    Workload("two-groups", "null_blk 1x128", "size=512", weights="100 100"),
+    Workload("groups-1:3", "null_blk 1x128", "size=512", weights="100 300"),
+    Workload("scsi", "scsi_debug 1x128", "size=512"),
+    Workload("few-cpus", MANY_QUEUES, "size=512"),
+    Workload("nvme-scaletest", "NVMe loop Nx128", "size=512"),
+    Workload("nvme-qd1", "NVMe loop Nx128", "size=512", batch=1),
     Workload("flash8", "flash 8", "size=512"),
     Workload("flash32", "flash 32", "size=512"),
     Workload("flash64", "flash 64", "size=512"),
@@ -68,45 +88,25 @@ for _depth in (32, 8):
     _ALL += [_disk(f"seq{n}", _depth, f"{_ONE_BY_ONE}parts", n)
              for n in (1, 4, 64)]
     _ALL += [_disk("alternate", _depth, f"{_ONE_BY_ONE}alternate", 2),
-             _disk("mixed", _depth, "warm-up=2 writer=1 size=4096", 4)]
-    _ALL += [_disk(f"weave{n}", _depth, f"{_PLUGGED} streams={n}", 1, 4)
+             _disk("mixed", _depth, "writer=1 size=4096", 4)]
+    _ALL += [_disk(f"weave{n}", _depth, f"{_PLUGGED} streams={n}", 1)
              for n in (2, 4)]
 WORKLOADS = {w.name: w for w in _ALL}
 
 GROUPS = {
     "null": ["scaletest", "batchtest", "qd1", "saturated", "rwmix"],
-    "bfq": ["rotational", "weights"],
+    "groups": ["one-group", "two-groups", "groups-1:3"],
+    "queues": ["few-cpus"],
+    "scsi": ["scsi"],
+    "nvme": ["nvme-scaletest", "nvme-qd1"],
     "flash": ["flash8", "flash32", "flash64"],
     "disk": [n for n in WORKLOADS if n.startswith("disk-")],
     "disk8": [n for n in WORKLOADS if n.startswith("disk8-")],
 }
 
-# Ticks that a cell should last, by vCPUs, and about what is done in a million
-# of them: a guess only, so that cells take seconds and not minutes.
-_TICKS = {1: 60e6, 4: 50e6, 8: 40e6, 16: 40e6}
-_SPEED = {
-    "none": {1: 320, 4: 1050, 8: 1900, 16: 2800},
-    "kyber": {1: 220, 4: 190, 8: 240, 16: 255},
-    "mq-deadline": {1: 226, 4: 107, 8: 95, 16: 84},
-    "bfq": {1: 165, 4: 48, 8: 42, 16: 41},
-}
-# The same for kernels with the series.
-_PATCHED_SPEED = {
-    "mq-deadline": {1: 250, 4: 800, 8: 1400, 16: 2400},
-    "bfq": {1: 190, 4: 600, 8: 1100, 16: 1500},
-}
-# bfq raises new processes for a while. What comes after that is measured.
-_BFQ_WARM_UP = 100
-# Where every I/O waits for the same lock, a short cell shows the same as a
-# long one.
-_CONTENDED_WARM_UP = 8
-_CONTENDED_SHARE = 0.5
-_FLASH_SPEED = {"none": 200, "kyber": 170, "mq-deadline": 100, "bfq": 40}
-_HARD_SPEED = 40
-
-
-def _nearest(table, cpus):
-    return table[min(table, key=lambda known: abs(known - cpus))]
+# How long a lap of a cell is, for every workload, scheduler and kernel: from
+# one timer to the next.
+TICKS = 4e6
 
 
 def scheduler(spec):
@@ -114,46 +114,9 @@ def scheduler(spec):
     return spec.partition(":")[0]
 
 
-def speed(workload, sched, cpus, kernel="base"):
-    """I/Os per million ticks to expect, very roughly."""
-    sched = scheduler(sched)
-    if workload.device.startswith("hard disk"):
-        return _HARD_SPEED * workload.share
-    if workload.device.startswith("flash"):
-        return _FLASH_SPEED[sched]
-    if kernel == "base":
-        return _nearest(_SPEED[sched], cpus) * workload.share
-    table = {**_SPEED, **_PATCHED_SPEED}
-    turns = 0.2 if workload.in_turns else 1
-    return _nearest(table[sched], cpus) * workload.share * turns
-
-
-def contended(workload, sched, kernel):
-    return not workload.merges and not workload.in_turns and (
-        scheduler(sched) == "kyber" or
-        kernel == "base" and scheduler(sched) != "none")
-
-
-def batches(workload, sched, cpus, scale=1.0, kernel="base"):
-    """Batches for each thread of a cell."""
-    ios = speed(workload, sched, cpus, kernel) * \
-        _nearest(_TICKS, cpus) / 1e6 * scale
-    if contended(workload, sched, kernel):
-        ios *= _CONTENDED_SHARE
-    threads = workload.threads or cpus
-    return max(3, round(ios / threads / workload.batch))
-
-
-def load_arguments(workload, sched, cpus, scale=1.0, kernel="base"):
-    warm_up = ""
-    if contended(workload, sched, kernel):
-        warm_up = f"warm-up={_CONTENDED_WARM_UP} "
-    elif scheduler(sched) == "bfq" and \
-            not (workload.merges or workload.in_turns):
-        warm_up = f"warm-up={_BFQ_WARM_UP} "
-    return (f"threads={workload.threads or cpus} {warm_up}"
-            f"batch={workload.batch} {workload.load} seconds=2 "
-            f"batches={batches(workload, sched, cpus, scale, kernel)}")
+def load_arguments(workload, cpus, scale=1.0):
+    return (f"threads={workload.threads or cpus} batch={workload.batch} "
+            f"{workload.load} ticks={TICKS * scale:.0f}")
 
 
 def device(workload, cpus):
