@@ -14,8 +14,8 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup base qemu tree refresh am kernels boot scaletest manycore \
-	parts bench slowdisk plugtest nvme-study report compare check check-nvme \
-	clean
+	parts bench slowdisk promises plugtest nvme-study report compare check \
+	check-nvme clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -67,6 +67,9 @@ bench: ## fio by the wall clock in guests (LOCKSTAT=1), or on DEVICE=/dev/X
 
 slowdisk: ## Merging and rates on slow disks, by counted instructions
 	@tools/bench/slowdisk
+
+promises: ## Latency, start-up, shares, classes, expiry: about 2 h (QUICK=1: 4 min)
+	@tools/bench/promises $(if $(QUICK),--quick)
 
 plugtest: ## Merging in plugs: raid arrays, buffered writes, doorbells
 	@tools/bench/plugtest

@@ -309,9 +309,10 @@ class NvmeStudy(unittest.TestCase):
             ET.fromstring(text)
 
     def test_in_the_readme(self):
-        text, drawn = readme.render(readme.MARK, self.RECORDS)
-        for name in drawn:
-            self.assertIn(name, text)
+        files = readme.render(readme.MARK, self.RECORDS)
+        for name in svg.pictures(self.RECORDS):
+            self.assertIn(f"]({name})", files[readme.RESULTS])
+            self.assertIn(readme.FOLDER / name, files)
 
     def test_spread_is_told_where_it_is_much(self):
         def row(*iops):
@@ -370,10 +371,10 @@ class Parts(unittest.TestCase):
                                  self.records[1:]])
         self.assertEqual([r["workload"] for r in chosen], ["base", "lock"])
 
-    def test_in_report_and_readme(self):
+    def test_in_report_and_results(self):
         self.assertEqual(len(report.tables(self.records)), 1)
         self.assertIn("What each part brings",
-                      readme.measured(self.records)[0])
+                      readme.everything(self.records))
 
     def test_nothing_measured(self):
         self.assertEqual(report.parts(SCALING), [])
@@ -385,7 +386,8 @@ class Readme(unittest.TestCase):
         (where / "README.in").write_text(f"# T\n\n{readme.MARK}\n\nend\n")
         return mock.patch.multiple(
             readme, TEXT=where / "README.in", README=where / "README.md",
-            FIGURES=where / "measured.json", FOLDER=where)
+            RESULTS=where / "RESULTS.md", FIGURES=where / "measured.json",
+            FOLDER=where)
 
     def test_written_then_checked(self):
         with tempfile.TemporaryDirectory() as where, self.folder(where), \
@@ -395,6 +397,9 @@ class Readme(unittest.TestCase):
             text = readme.README.read_text()
             self.assertIn("x2.00", text)
             self.assertIn("scaling.svg", text)
+            self.assertIn("# Measured", readme.RESULTS.read_text())
+            self.assertEqual(len(readme.FIGURES.read_text().splitlines()),
+                             len(SCALING) + 2)
 
     def test_a_figure_by_hand_is_found(self):
         with tempfile.TemporaryDirectory() as where, self.folder(where), \

@@ -38,7 +38,7 @@ class MainTest(unittest.TestCase):
 
     def test_good(self):
         code, said = self.main()
-        self.assertEqual((code, self.called), (0, ["run", "slowdisk", "report"]))
+        self.assertEqual((code, self.called), (0, ["run", "slowdisk", "promises", "report"]))
         self.assertNotIn("error", said)
 
     def test_nothing_is_measured_when_something_is_missing(self):
@@ -47,7 +47,7 @@ class MainTest(unittest.TestCase):
 
     def test_a_failed_measurement_leaves_the_others_and_the_report(self):
         code, said = self.main(run=1)
-        self.assertEqual((code, self.called), (1, ["run", "slowdisk", "report"]))
+        self.assertEqual((code, self.called), (1, ["run", "slowdisk", "promises", "report"]))
         self.assertRegex(said, r"error: could not measure many cores.*\n$")
 
     def test_a_measurement_without_end(self):

@@ -149,13 +149,15 @@ def _comma(path):
 
 # ------------------------------------------------------- the command line
 
-# counted: the guest's clock counts instructions (4 ns each) and skips idle
-# time; vCPUs take turns.  What a slow disk does then repeats, however busy the
+# counted: the guest's clock counts instructions (4 ns each, fast: 2) and skips
+# idle time; vCPUs take turns.  What a slow disk does then repeats, however busy the
 # host is.
 SPEED = {"kvm": ["-accel", "kvm"],
          "tcg": ["-accel", "tcg,thread=multi"],
          "counted": ["-accel", "tcg,thread=single",
-                     "-icount", "shift=2,sleep=off"]}
+                     "-icount", "shift=2,sleep=off"],
+         "counted-fast": ["-accel", "tcg,thread=single",
+                          "-icount", "shift=1,sleep=off"]}
 ACCELERATORS = ("auto", *SPEED)
 
 

@@ -9,7 +9,7 @@ import os
 import threading
 from pathlib import Path
 
-from . import boot, results, ui
+from . import boot, paths, proc, results, ui
 from .ui import die, note
 
 FILE = "cells.json"
@@ -27,6 +27,17 @@ def clocks():
     """The clocks that this boot program knows."""
     known = getattr(boot, "ACCELERATORS", ("auto",))
     return [name for name, accel in CLOCKS.items() if accel in known]
+
+
+def build(name):
+    """Compile a load of tools/bench, which the guest finds in $BUILD/bench."""
+    source = paths.ROOT / f"tools/bench/{name}.c"
+    program = paths.BUILD / "bench" / name
+    if program.exists() and program.stat().st_mtime > source.stat().st_mtime:
+        return
+    program.parent.mkdir(parents=True, exist_ok=True)
+    proc.run(["gcc", "-O2", "-Wall", "-Wextra", "-pthread", "-o", program,
+              source], what=f"cannot compile {source}")
 
 
 class Writer:
@@ -98,7 +109,7 @@ def measure(what, job, args, kernels, boots, command, cpus, expected, config,
     measured = []
     for title, turn in plan:
         with steps.step(title):
-            measured += together(turn, lambda kernel: _boot(
+            measured += together(turn, lambda kernel: one_boot(
                 kernel, config, job, args, cpus, clock, append, devices,
                 timeout, trace))
     path = results.add(merge(measured, what, command, cpus, clock), what)
@@ -128,13 +139,14 @@ def together(kernels, work):
     return [(kernel, done[kernel]) for kernel in kernels]
 
 
-def _boot(kernel, config, job, args, cpus, clock, append, devices, timeout,
-          trace):
+def one_boot(kernel, config, job, args, cpus, clock="host", append="",
+             devices=(), timeout=1200, trace=None, tell=None, accel=None):
+    """Boot a kernel for a guest job that writes cells; returns these."""
     result = boot.run(kernel=kernel, config=config, job=job, args=args,
-                      cpus=cpus, accel=CLOCKS[clock], append=append,
+                      cpus=cpus, accel=accel or CLOCKS[clock], append=append,
                       devices=devices, timeout=timeout, silent=300,
                       trace=trace,
-                      on_output=lambda text: _indent(kernel, text))
+                      on_output=tell or (lambda text: _indent(kernel, text)))
     if result.trouble:
         note(f"error: kernel {kernel}: {result.trouble}")
         raise SystemExit(boot.TROUBLE_STATUS)

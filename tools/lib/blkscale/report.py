@@ -3,7 +3,7 @@
 import re
 import statistics
 
-from . import results, workloads
+from . import promised, results, workloads
 from .tables import Table, change, number, ratio, times
 
 SCHEDS = ("none", "kyber", "mq-deadline", "bfq")
@@ -252,6 +252,11 @@ def slowdisk(records):
 
 
 def failures(records):
+    """What the series lost against base."""
+    return lost(records) + promised.failures(records)
+
+
+def lost(records):
     """Slow-disk cells on which the series lost something."""
     found = []
     for cell, pair in pairs(r for r in records if is_slow(r)).items():
@@ -432,5 +437,7 @@ def running(records):
 
 
 def tables(records):
-    return manycore(records) + parts(records) + slowdisk(records) + plug(records) \
+    return manycore(records) + parts(records) + slowdisk(records) \
+        + promised.summary(records, origin) \
+        + promised.tables(records, origin) + plug(records) \
         + nvme_study(records) + fio(records) + running(records)

@@ -91,7 +91,7 @@ def add(records, what):
 def load(path):
     """The records of a file; ends the program if it is none of ours."""
     how = "give a file that make scaletest, bench, manycore, slowdisk, " \
-        "plugtest or nvme-study wrote"
+        "promises, plugtest or nvme-study wrote"
     try:
         with open(path, encoding="utf-8") as source:
             records = json.load(source)

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What schedulers promise: the cases, what they give, and what is judged.
+
+A case is a few groups of processes on one disk (tools/bench/tasks.c). Each
+kind of promise has its figures; a figure is judged by the way in which it is
+better, and `toward` a value where that is what was promised.
+"""
+import itertools
+from dataclasses import dataclass, field, replace
+
+GROUPS = "/run/promises"	# cgroups, version 2
+
+PACE = 1.0	# seconds of the host for one of the guest's, about
+
+
+@dataclass(frozen=True)
+class Disk:
+    latency_us: int
+    depth: int
+    seconds: float		# of a case
+    shares: float		# of one about shares: bfq's slices take up to 125 ms
+    limit: float		# of a start-up
+    scsi: bool = False
+    rotational: int = 0
+
+
+# On a disk of 100 us the guest's CPUs are busy all the time, which the host has
+# to emulate.
+DISKS = {
+    "null_blk 100 us x 64": Disk(100, 64, .2, .4, .8),
+    "null_blk 1 ms x 8": Disk(1000, 8, .7, 1.7, 4),
+    "null_blk 1 ms x 64": Disk(1000, 64, .4, .8, 2),
+    "null_blk 5 ms x 1024": Disk(5000, 1024, 1.5, 3, 6),
+    "null_blk 20 ms x 64": Disk(20000, 64, 2, 5, 20),
+    "scsi_debug SSD 100 us x 64": Disk(100, 64, .2, .4, .8, scsi=True),
+    "scsi_debug disk 5 ms x 32": Disk(5000, 32, 1.2, 3, 12, scsi=True,
+                                      rotational=1),
+}
+
+BOTH = ("mq-deadline", "bfq")
+EARLY = 200		# ms of load before what is measured begins
+
+
+@dataclass(frozen=True)
+class Figure:
+    title: str
+    better: str = ""		# "less", "more", or not judged
+    toward: float = 0		# what was promised, instead
+    none: float = 0		# a difference that is none
+
+
+MS = {"p50": Figure("p50 ms"), "p99": Figure("p99 ms", "less", none=.05),
+      "p999": Figure("p99.9 ms", "less", none=.05),
+      "longest": Figure("longest ms")}
+LATENCY = {**MS, "rate": Figure("rate", "more"),
+           "others": Figure("the others' rate", "more")}
+START = {"median": Figure("median ms", "less", none=2),
+         "worst": Figure("worst ms", "less", none=2),
+         "others": Figure("the others' rate")}
+LONGEST = {"p99": MS["p99"], "longest": Figure("longest ms", "less", none=2),
+           "rate": Figure("rate"), "others": Figure("the others' rate")}
+
+
+def shares(toward, inner=None):
+    found = {"ratio": Figure("share", toward=toward)}
+    if inner:
+        found["inner"] = Figure("inner share", toward=inner)
+    return found | {"sum": Figure("sum of rates", "more")}
+
+
+@dataclass(frozen=True)
+class Case:
+    kind: str
+    name: str
+    groups: tuple		# what tasks is told
+    figures: dict = field(hash=False)
+    scheds: tuple = BOTH
+    cgroups: tuple = ()		# (folder, weight)
+    settings: str = ""		# of the scheduler
+    time: str = "seconds"	# of the disk
+    early: int = EARLY
+    none: bool = False		# what `none` gives says something, too
+    disks: tuple = ()		# all, or those with one of these in the name
+    short: tuple = ()		# (scheduler, disk) in the short form
+    half: int = None		# in which half of the disks part 1 has it
+
+    @property
+    def full_name(self):
+        return f"{self.kind}: {self.name}"
+
+    def tasks(self, disk):
+        """The groups for tasks on a disk."""
+        busy = min(DISKS[disk].depth, 128) * 3 // 8
+        return [group.format(busy=busy, most=4 * busy)
+                for group in self.groups]
+
+    def sched(self, name):
+        """The scheduler with its settings."""
+        if name == "none":
+            return name
+        return name + "".join(
+            f":{word}" for word in self.settings.split()
+            if word.partition(":")[0] == name
+            for word in [word.partition(":")[2]])
+
+
+# ---------------------------------------------------------------- latency
+
+_NOISE = {
+    "one bulk reader": "n=1,size=65536,depth=32,burst=1,pause=50",
+    "4 bulk readers": "n=4,size=65536,depth=32,burst=1,pause=50",
+    "QD512": "n=1,depth=512",
+    "4 x QD128": "n=4,depth=128",
+    "8 x QD64 writers": "n=8,depth=64,write=1",
+    "8 sequential writers": "n=8,depth=4,size=131072,write=1,seq=1",
+}
+_SHORT_LATENCY = {
+    "4 bulk readers": (("bfq", "null_blk 1 ms x 64"),),
+    "QD512": (("bfq", "null_blk 5 ms x 1024"),),
+    "4 x QD128": (("mq-deadline", "null_blk 5 ms x 1024"),
+                  ("bfq", "null_blk 5 ms x 1024"),
+                  ("mq-deadline", "scsi_debug SSD 100 us x 64")),
+    "8 x QD64 writers": (("mq-deadline", "null_blk 1 ms x 8"),
+                         ("bfq", "null_blk 1 ms x 8")),
+}
+CASES = [Case("latency", f"QD1 reader beside {name}",
+              (f"others,{noise},start=-{EARLY}", "reader,n=1"), LATENCY,
+              none=True, short=_SHORT_LATENCY.get(name, ()))
+         for name, noise in _NOISE.items()]
+# Its requests are left to kblockd, which does not get the CPU. On base whoever
+# next submits several at once dispatches them, too.
+CASES += [Case("latency", f"SCHED_FIFO poller beside {name}",
+               (f"others,{noise},burst=1,cpu=0,start=-{EARLY}",
+                "reader,n=1,fifo=1,cpu=1"), LONGEST, none=True,
+               short=((("mq-deadline", "null_blk 1 ms x 64"),)
+                      if "one" in name else ()))
+          for name, noise in {"one reader of 16 at once": "n=1,depth=16",
+                              "4 readers of 16 at once": "n=4,depth=16"
+                              }.items()]
+
+# ---------------------------------------------------------------- start-up
+
+_BESIDE = {
+    "4 QD1 readers": "n=4,depth=1", "4 QD32 readers": "n=4,depth=32",
+    "4 sequential readers": "n=4,depth=4,size=131072,seq=1",
+    "4 sequential writers": "n=4,depth=4,size=131072,write=1,seq=1",
+}
+for _name, _noise in _BESIDE.items():
+    for _what, _task in (("10 applications", "n=10,gap=100,app=1"),
+                         ("a process tree", "n=1,tree=5")):
+        CASES.append(Case(
+            "start", f"{_what} beside {_name}",
+            (f"others,{_noise},start=-{EARLY}", f"start,{_task}"), START,
+            time="limit", short=(("bfq", "null_blk 1 ms x 8"),)
+            if _name == "4 QD32 readers" else ()))
+
+# ---------------------------------------------------------------- shares
+
+# Processes that start together get one queue from bfq, others each its own.
+_TOGETHER, _APART = "together", "0.7 s apart"
+_SHORT_SHARES = {
+    (10, 4, _TOGETHER, 1): ("null_blk 20 ms x 64", "null_blk 1 ms x 64"),
+    (1, 4, _APART, 1): ("null_blk 5 ms x 1024",),
+}
+
+
+def _sharing(name, groups, weights, figures, readers, when, depth, half):
+    """groups: the folder of each; in all of them as many readers."""
+    gap = 700 if when == _APART else 0
+    early = EARLY + gap * (readers - 1 or 1)
+    tasks = [f"{task},n={readers},gap={gap},depth={depth},"
+             f"cgroup={GROUPS}/{folder},"
+             f"start={-EARLY if place and readers == 1 else -early}"
+             for place, (task, folder) in enumerate(groups.items())]
+    short = _SHORT_SHARES.get((figures["ratio"].toward, readers, when, depth),
+                              ()) if len(groups) == 2 else ()
+    return Case("shares", f"{name}, {readers} readers each, QD{depth}, {when}",
+                tuple(tasks), figures, ("bfq",), weights,
+                "bfq:low_latency=0", "shares", early,
+                short=tuple(("bfq", disk) for disk in short), half=half)
+
+
+for _number, (_readers, _when, _depth) in enumerate(itertools.product(
+        (1, 4), (_TOGETHER, _APART), (1, 8))):
+    _odd = _number.bit_count() % 2
+    CASES += [_sharing(f"{weight}:1", {"a": "a", "b": "b"},
+                       (("a", 100 * weight), ("b", 100)), shares(weight),
+                       _readers, _when, _depth, _odd ^ other)
+              for weight, other in ((10, 0), (3, 1), (1, 0))]
+    CASES.append(_sharing(
+        "2 (1:3) : 1", {"a": "a/1", "a2": "a/2", "b": "b"},
+        (("a", 200), ("a/1", 100), ("a/2", 300), ("b", 100)), shares(2, 3),
+        _readers, _when, _depth, _odd ^ 1))
+CASES += [Case("shares", f"priority 0 beside 7 in one group, QD{depth}",
+               tuple(f"{name},n=1,depth={depth},class=2,level={level},"
+                     f"cgroup={GROUPS}/a,start=-{EARLY}"
+                     for name, level in (("a", 0), ("b", 7))),
+               shares(8), ("bfq",), (("a", 100),), "bfq:low_latency=0",
+               "shares") for depth in (1, 8)]
+
+# ---------------------------------------------------------------- classes
+
+# Half as many again as the disk takes at once, which the scheduler has tags
+# for: who waits for a tag waits for it whatever his class.
+_BUSY = "n=4,depth={busy}"
+CASES += [
+    Case("class", "RT reader beside 4 BE readers",
+         (f"others,{_BUSY},start=-{EARLY}", "reader,n=1,depth=4,class=1"),
+         LATENCY, none=True, short=(("mq-deadline", "null_blk 1 ms x 8"),
+                                    ("bfq", "null_blk 1 ms x 8"))),
+    Case("class", "BE reader beside 4 IDLE readers",
+         (f"others,{_BUSY},class=3,start=-{EARLY}", "reader,n=1,depth=4"),
+         {**LATENCY, "others": Figure("the others' rate")}, none=True,
+         short=(("mq-deadline", "null_blk 1 ms x 8"),)),
+    Case("class", "4 BE readers beside 4 IDLE readers",
+         (f"reader,{_BUSY},start=-{EARLY}", f"others,{_BUSY},class=3"),
+         {"rate": Figure("rate", "more"),
+          "others": Figure("IDLE's rate", "less", none=20)}),
+    Case("class", "IDLE reader ages beside 4 BE readers",
+         (f"others,{_BUSY},start=-{EARLY}", "reader,n=1,class=3"), LONGEST,
+         settings="mq-deadline:prio_aging_expire=300", time="shares",
+         disks=("1 ms x 8", "disk 5 ms"),
+         short=(("mq-deadline", "null_blk 1 ms x 8"),)),
+    Case("expiry", "reads beside a flood of writes",
+         (f"others,n=4,depth=64,write=1,start=-{EARLY}",
+          "reader,n=4,depth=1"), LATENCY,
+         short=(("mq-deadline", "scsi_debug disk 5 ms x 32"),)),
+    Case("expiry", "writes beside a flood of reads",
+         (f"others,n=4,depth=64,start=-{EARLY}",
+          "reader,n=4,depth=1,write=1"), LATENCY),
+    # As long as there is something ahead of the last one, what is behind it
+    # waits until it expires.
+    Case("expiry", "read behind a reader that skips every other block",
+         (f"others,n=1,depth={{most}},seq=1,stride=2,from=300,start=-{EARLY}",
+          "reader,n=1,depth=1,seq=1"), LONGEST,
+         ("mq-deadline",), settings="mq-deadline:read_expire=100",
+         time="shares", disks=("1 ms x 8", "disk 5 ms"),
+         short=(("mq-deadline", "null_blk 1 ms x 8"),)),
+]
+# Part 1 has each case on every other disk, part 2 has the rest.
+CASES = [case if case.half is not None else replace(case, half=(n + 1) % 2)
+         for n, case in enumerate(CASES)]
+NAMES = {case.full_name: case for case in CASES}
+KINDS = tuple(dict.fromkeys(case.kind for case in CASES))
+
+
+def cells(short=False, only="", scheds=BOTH, part=None):
+    """[(case, disk, scheduler)], disk by disk."""
+    found = []
+    for number, disk in enumerate(DISKS):
+        for case in CASES:
+            if case.disks and not any(word in disk for word in case.disks):
+                continue
+            if part and (case.half == number % 2) == (part == 1):
+                continue
+            for sched in case.scheds:
+                if sched not in scheds or only not in \
+                        f"{case.full_name} {disk} {sched}":
+                    continue
+                if not short or (sched, disk) in case.short:
+                    found.append((case, disk, sched))
+    return found
+
+
+# ---------------------------------------------------------------- figures
+
+def _ms(us):
+    return round(us / 1000, 4)
+
+
+def _rate(said, name):
+    return round(said[name]["ios"] / said["seconds"], 1)
+
+
+BEST = 1000		# where one has everything
+
+
+def _ratio(a, b):
+    return min(round(a / b, 3), BEST) if b else BEST
+
+
+def _of_shares(said):
+    a, b = _rate(said, "a"), _rate(said, "b")
+    found = {}
+    if "a2" in said:
+        found["inner"] = _ratio(_rate(said, "a2"), a)
+        a += _rate(said, "a2")
+    return {"ratio": _ratio(a, b), **found, "sum": round(a + b, 1)}
+
+
+def figures(case, said):
+    """The figures of a case from what tasks has said."""
+    if case.kind == "shares":
+        return _of_shares(said)
+    others = {"others": _rate(said, "others")}
+    if case.kind == "start":
+        times = sorted(said["start"]["starts"])
+        return {"median": times[len(times) // 2], "worst": times[-1], **others}
+    reader = said["reader"]
+    return {**{name: _ms(reader[name]) for name in MS},
+            "rate": _rate(said, "reader"), **others}
+
+
+def seconds(case, disk):
+    """About how long the host takes for a cell."""
+    return 1 + PACE * (getattr(DISKS[disk], case.time) + case.early / 1000)

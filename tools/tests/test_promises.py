@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The promises: cases, verdicts and tables, on made-up figures."""
+import contextlib
+import io
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from blkscale import breaks, cells, paths, promised, promises, report, results
+from test_check import program
+from test_report import rec
+
+PROGRAM = program("tools/bench/promises")
+LATENCY = "latency: QD1 reader beside QD512"
+SHARES = "shares: 10:1, 4 readers each, QD1, together"
+DISK = "null_blk 1 ms x 8"
+
+
+def cell(kernel, runs, workload=LATENCY, sched="bfq"):
+    return rec(sched, kernel, 2, results.medians(runs), "promises", workload,
+               DISK, runs=runs)
+
+
+def latencies(kernel, *p99, **more):
+    return cell(kernel, [{"p99": v, "p999": 9, "rate": 100, "others": 50}
+                         for v in p99], **more)
+
+
+def shares(kernel, *ratios):
+    return cell(kernel, [{"ratio": v, "sum": 200} for v in ratios], SHARES)
+
+
+def verdict(*records):
+    ((name, pair),) = promised.by_cell(records).items()
+    return promised.verdict(name, pair)
+
+
+class Verdicts(unittest.TestCase):
+    def test_worse_and_better(self):
+        base = latencies("base", 7, 7.1, 7.2)
+        self.assertEqual(verdict(base, latencies("patched", 14, 14.5, 15)),
+                         "WORSE: p99 ms x2.04")
+        self.assertEqual(verdict(base, latencies("patched", 3, 3.1, 3.2)),
+                         "better: p99 ms x0.44")
+
+    def test_within_the_spread_is_the_same(self):
+        wide = latencies("base", 4, 7, 15)
+        self.assertEqual(verdict(wide, latencies("patched", 14, 14.5, 15)),
+                         "same")
+        self.assertEqual(verdict(latencies("base", 10, 10, 10),
+                                 latencies("patched", 10.4, 10.4, 10.4)),
+                         "same")
+
+    def test_a_share_is_judged_by_what_was_promised(self):
+        base = shares("base", 9.6, 9.7, 9.8)
+        for ratios in ((2, 2, 2.1), (49, 50, 51)):
+            self.assertRegex(verdict(base, shares("patched", *ratios)),
+                             "^WORSE: share")
+        self.assertRegex(verdict(shares("base", 88, 88, 90),
+                                 shares("patched", 11, 11, 12)),
+                         "^better: share")
+        self.assertEqual(verdict(base, shares("patched", 10.2, 10.3, 10.4)),
+                         "same")		# as far off on the other side
+
+    def test_one_gets_nothing(self):
+        said = {"seconds": 2, "a": {"ios": 100}, "b": {"ios": 0}}
+        found = promises.figures(promises.NAMES[SHARES], said)
+        self.assertEqual(found, {"ratio": promises.BEST, "sum": 50})
+        self.assertRegex(verdict(shares("base", 10, 10.1, 10.2),
+                                 cell("patched", [found] * 3, SHARES)),
+                         "^WORSE: share")
+
+    def test_one_side(self):
+        self.assertEqual(verdict(latencies("base", 1, 2, 3)), "")
+
+
+class Cases(unittest.TestCase):
+    def test_names_are_unique(self):
+        self.assertEqual(len(promises.NAMES), len(promises.CASES))
+
+    def test_the_short_form_is_part_of_the_whole(self):
+        whole, short = promises.cells(), promises.cells(short=True)
+        self.assertLessEqual(set(short), set(whole))
+        named = {(sched, disk) for case in promises.CASES
+                 for sched, disk in case.short}
+        self.assertEqual({(s, d) for _, d, s in short}, named)
+        self.assertEqual({case.kind for case, _, _ in short},
+                         set(promises.KINDS))
+
+    def test_two_parts_are_the_whole(self):
+        one, two = (promises.cells(part=part) for part in (1, 2))
+        self.assertEqual(sorted(map(str, one + two)),
+                         sorted(map(str, promises.cells())))
+        self.assertEqual({c[0] for c in one}, set(promises.CASES))
+        for name, disk in ((SHARES, "null_blk 20 ms x 64"),
+                           ("shares: 1:1, 4 readers each, QD1, 0.7 s apart",
+                            "null_blk 5 ms x 1024")):
+            self.assertIn((promises.NAMES[name], disk, "bfq"), one)
+
+    def test_settings(self):
+        case = promises.NAMES["class: IDLE reader ages beside 4 BE readers"]
+        self.assertEqual(case.sched("mq-deadline"),
+                         "mq-deadline:prio_aging_expire=300")
+        self.assertEqual(case.sched("bfq"), "bfq")
+        self.assertEqual(promises.NAMES[SHARES].sched("bfq"),
+                         "bfq:low_latency=0")
+
+    def test_every_figure_comes_out(self):
+        group = {"ios": 10, "p50": 1, "p99": 2, "p999": 3, "longest": 4,
+                 "starts": [5, 7, 6]}
+        said = {"seconds": 2, **{name: group for name in
+                                 ("reader", "others", "start", "a", "a2", "b")}}
+        for case in promises.CASES:
+            only = {name: said[name] for name in
+                    ["seconds"] + [g.partition(",")[0] for g in case.groups]}
+            self.assertLessEqual(set(case.figures),
+                                 set(promises.figures(case, only)), case.name)
+        start = next(c for c in promises.CASES if c.kind == "start")
+        self.assertEqual(promises.figures(start, said)["median"], 6)
+
+    def test_a_break_for_each_kind_finds_its_cells(self):
+        kinds = set()
+        for patch in breaks.known(breaks.PROMISE).values():
+            found = promises.cells(
+                only=breaks.facts(patch, breaks.PROMISE)[1])
+            self.assertTrue(found, patch)
+            kinds |= {case.kind for case, _, _ in found}
+        self.assertEqual(kinds, set(promises.KINDS))
+
+
+class Program(unittest.TestCase):
+    def run_it(self, *argv):
+        return subprocess.run([paths.ROOT / "tools/bench/promises", *argv],
+                              capture_output=True, text=True, check=False)
+
+    def test_no_such_cell(self):
+        done = self.run_it("--only", "nonsense")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^error: no cell has 'nonsense'.*\n$")
+
+    def test_list(self):
+        done = self.run_it("--list", "--only", LATENCY)
+        self.assertEqual(len(done.stdout.splitlines()),
+                         2 * len(promises.DISKS))
+
+    def test_none_once_a_case(self):
+        wanted = promises.cells(only=f"{LATENCY} {DISK}")
+        self.assertEqual([c[2] for c in PROGRAM.plan(wanted, True)],
+                         ["mq-deadline", "bfq", "none"])
+        self.assertEqual(len(PROGRAM.plan(wanted, False)), 2)
+
+    def measured(self, patched):
+        """main() with two sides, of which the second gives p99s."""
+        def boot(kernel, number, *_):
+            value = 7 + number / 10 if kernel == "base" else patched
+            return [{"workload": LATENCY, "device": DISK, "sched": "bfq",
+                     "release": "7", "values": {"p99": value, "p999": 1,
+                                                "rate": 1, "others": 1}}]
+        with tempfile.TemporaryDirectory() as where, \
+                mock.patch.object(paths, "RESULTS", Path(where)), \
+                mock.patch.object(PROGRAM, "boot", boot), \
+                mock.patch.object(cells, "build"), \
+                mock.patch.object(cells, "kernels", lambda t: t.split(",")), \
+                mock.patch("sys.argv", ["promises", "--strict", "--kernels",
+                                        "base,/tree", "--only", LATENCY]), \
+                contextlib.redirect_stdout(io.StringIO()) as out, \
+                contextlib.redirect_stderr(io.StringIO()):
+            return PROGRAM.main(), out.getvalue()
+
+    def test_a_broken_tree_stands_beside_base(self):
+        status, text = self.measured(70)
+        self.assertEqual(status, 1)
+        self.assertIn("WORSE: p99 ms x", text)
+        self.assertEqual(self.measured(7.2)[0], 0)
+
+
+class Tables(unittest.TestCase):
+    RECORDS = [latencies("base", 7, 7.1, 7.2),
+               latencies("patched", 14, 14.5, 15),
+               latencies("base", 1, 1, 1, sched="none"),
+               shares("base", 9, 9, 9), shares("patched", 9, 9, 9)]
+
+    def test_rows(self):
+        first, second = promised.tables(self.RECORDS, report.origin)
+        (row,) = first.rows
+        self.assertEqual(row[:3], ["QD1 reader beside QD512", DISK, "bfq"])
+        self.assertIn("7.10 -> 14.5", row)
+        self.assertIn("1.00 / 9.00 / 100 / 50.0", row)
+        self.assertEqual(row[-1], "**WORSE: p99 ms x2.04**")
+        self.assertEqual(second.rows[0][-1], "same")
+
+    def test_summary_and_failures(self):
+        (table,) = promised.summary(self.RECORDS, report.origin)
+        self.assertEqual(table.rows, [["latency", "bfq", "1", "1", "0"],
+                                      ["shares", "bfq", "1", "0", "0"]])
+        self.assertEqual(promised.failures(self.RECORDS),
+                         [f"WORSE: p99 ms x2.04: bfq, {DISK}, {LATENCY}"])
+        self.assertIn(promised.failures(self.RECORDS)[0],
+                      report.failures(self.RECORDS))
+
+    def test_old_names_are_left_out(self):
+        self.assertEqual(promised.by_cell([cell("base", [{}], "latency: x")]),
+                         {})
+
+
+class Tasks(unittest.TestCase):
+    """The load program, on the host."""
+
+    @classmethod
+    def setUpClass(cls):
+        cells.build("tasks")
+
+    def tasks(self, *argv):
+        return subprocess.run([paths.BUILD / "bench/tasks", *argv],
+                              capture_output=True, text=True, check=False)
+
+    def test_bad_calls(self):
+        self.assertEqual(self.tasks().returncode, 2)
+        done = self.tasks("/dev/none", "1", "0", "1", "x")
+        self.assertRegex(done.stderr, "^tasks: /dev/none: ")
+
+
+if __name__ == "__main__":
+    unittest.main()
