@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""README.md: text from README.in, figures only from measured.json.
+"""README.md: text from README.in, with two tables; RESULTS.md: all of them.
+Figures come from measured.json only.
 
 Whoever edits the text edits README.in; whoever has measured runs
 `tools/report/report --readme`.  check() proves that nothing else got in.
@@ -7,12 +8,13 @@ Whoever edits the text edits README.in; whoever has measured runs
 import json
 import os
 
-from . import paths, report, results, svg, ui
+from . import paths, promised, report, results, svg, ui
 
 FOLDER = paths.ROOT / "tools/report"
 TEXT = FOLDER / "README.in"
 FIGURES = FOLDER / "measured.json"
 README = paths.ROOT / "README.md"
+RESULTS = FOLDER / "RESULTS.md"
 SCALING = "scaling.svg"
 ALT = {SCALING: "Throughput over CPUs, by scheduler and kernel"}
 for device, name in svg.STUDIED.items():
@@ -22,64 +24,75 @@ MARK = "<!-- measured -->"
 HOW = "run tools/report/report --readme"
 
 
+NOTE = "<!-- Written by tools/report/report --readme{}. -->\n"
+
+
+def shown(names, folder):
+    """Pictures as Markdown in a file of a folder."""
+    return [f"![{ALT[name]}]({os.path.relpath(FOLDER / name, folder)})\n"
+            for name in names]
+
+
 def measured(records):
-    """The measured part: picture and main tables, the rest folded; and the
-    pictures."""
-    pictures = svg.pictures(records)
-    scaling = report.manycore(records)
-    first = scaling[:1] + report.slowdisk(records)
-    rest = scaling[1:] + report.parts(records) + report.plug(records) \
-        + report.fio(records)
-    study = report.nvme_study(records)
-    shown = {name: f"![{ALT[name]}]"
-                   f"({os.path.relpath(FOLDER / name, README.parent)})\n"
-             for name in pictures}
-    parts = [shown.pop(SCALING)] if SCALING in shown else []
-    parts += [table.markdown() for table in first]
-    if study:
-        parts.append("<details><summary>NVMe study</summary>\n")
-        parts += [*shown.values(), study[0].markdown()]
-        parts.append("</details>\n")
-    if rest:
-        parts.append("<details><summary>Other workloads and devices</summary>"
-                     "\n")
-        parts += [table.markdown() for table in rest]
-        parts.append("</details>\n")
-    return "\n".join(parts) or "Nothing measured yet: `make scaletest`.\n", \
-        pictures
+    """The README's measured part: the picture, the scaletest, what was lost on
+    slow disks, and how many promises are kept."""
+    parts = shown([name for name in svg.pictures(records) if name == SCALING],
+                  README.parent)
+    parts += [table.markdown() for table in report.manycore(records)[:1]]
+    lost = report.lost(records)
+    if lost:
+        parts.append("### Lost on slow disks\n")
+        parts.append("\n".join(f"- {line}" for line in lost) + "\n")
+    parts += [table.markdown()
+              for table in promised.summary(records, report.origin)]
+    return "\n".join(parts) or "Nothing measured yet: `make scaletest`.\n"
+
+
+def everything(records):
+    """RESULTS.md."""
+    tables = [table.markdown(2) for table in report.tables(records)]
+    pictures = shown(svg.pictures(records), RESULTS.parent)
+    return "\n".join([NOTE.format(""), "# Measured\n",
+                      "All tables; how to read them is in README.md.\n",
+                      *pictures, *tables])
 
 
 def render(text, records):
-    """README.md and the pictures, from the text and the figures."""
+    """{file: content} of README.md, RESULTS.md and the pictures, from the text
+    and the figures."""
     if text.count(MARK) != 1:
         ui.die(f"{TEXT} has not exactly one line {MARK}",
                "put it where the figures belong")
-    body, pictures = measured(records)
-    note = "<!-- Written by tools/report/report --readme; " \
-           "edit tools/report/README.in instead. -->\n"
-    return note + text.replace(MARK, body.rstrip()), pictures
+    note = NOTE.format("; edit tools/report/README.in instead")
+    found = {FOLDER / name: picture
+             for name, picture in svg.pictures(records).items()}
+    found[RESULTS] = everything(records)
+    found[README] = note + text.replace(MARK, measured(records).rstrip())
+    return found
+
+
+def lines(records):
+    """JSON with a record a line: a new measurement can be read as a diff."""
+    text = ",\n".join(json.dumps(rec, sort_keys=True) for rec in records)
+    return f"[\n{text}\n]\n"
 
 
 def write(records):
     kept = [r for r in records if r["kernel"] in ("base", "patched")
             and report.is_steady(r)]
-    text, pictures = render(TEXT.read_text(), kept)
-    FIGURES.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
-    README.write_text(text)
-    for name, picture in pictures.items():
-        (FOLDER / name).write_text(picture)
-    ui.note(f"wrote {README}")
+    kept.sort(key=lambda rec: (*results.key(rec), rec["kernel"]))
+    files = render(TEXT.read_text(), kept)
+    FIGURES.write_text(lines(kept))
+    for path, text in files.items():
+        path.write_text(text)
+    ui.note(f"wrote {README} and {RESULTS}")
 
 
 def check():
-    """0 if README.md and its picture are what the figures give."""
+    """0 if README.md, RESULTS.md and the pictures are what the figures give."""
     records = results.load(FIGURES) if FIGURES.exists() else []
-    text, pictures = render(TEXT.read_text(), records)
-    if not README.exists() or README.read_text() != text:
-        ui.die("README.md differs from README.in and the measured figures",
-               HOW)
-    for name, picture in pictures.items():
-        path = FOLDER / name
-        if not path.exists() or path.read_text() != picture:
-            ui.die(f"{name} differs from the measured figures", HOW)
+    for path, text in render(TEXT.read_text(), records).items():
+        if not path.exists() or path.read_text() != text:
+            ui.die(f"{path.name} differs from README.in and the measured "
+                   "figures", HOW)
     return 0
