@@ -3,7 +3,7 @@
 import math
 import statistics
 
-from . import promises
+from . import promises, results
 from .tables import Table, change, number, ratio, times
 
 LEAST = 0.05		# a difference that is none, whatever the scatter
@@ -93,9 +93,7 @@ def by_cell(records):
     for rec in records:
         if rec["what"] == "promises" and rec["workload"] in cases and \
                 rec["device"] in disks:
-            cell = tuple(rec[name] for name in
-                         ("what", "workload", "device", "sched", "cpus"))
-            cells.setdefault(cell, {})[rec["kernel"]] = rec
+            cells.setdefault(results.key(rec), {})[rec["kernel"]] = rec
     return dict(sorted(cells.items(), key=lambda item: (
         cases.index(item[0][1]), disks.index(item[0][2]), item[0][3])))
 

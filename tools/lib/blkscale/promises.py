@@ -97,12 +97,8 @@ class Case:
 
     def sched(self, name):
         """The scheduler with its settings."""
-        if name == "none":
-            return name
-        return name + "".join(
-            f":{word}" for word in self.settings.split()
-            if word.partition(":")[0] == name
-            for word in [word.partition(":")[2]])
+        scheduler, _, setting = self.settings.partition(":")
+        return f"{name}:{setting}" if name == scheduler else name
 
 
 # ---------------------------------------------------------------- latency
