@@ -241,6 +241,10 @@ NAMES = {case.full_name: case for case in CASES}
 KINDS = tuple(dict.fromkeys(case.kind for case in CASES))
 
 
+def cell_name(case, disk, sched):
+    return f"{case.full_name} {disk} {sched}"
+
+
 def cells(short=False, only="", scheds=BOTH, part=None):
     """[(case, disk, scheduler)], disk by disk."""
     found = []
@@ -251,8 +255,8 @@ def cells(short=False, only="", scheds=BOTH, part=None):
             if part and (case.half == number % 2) == (part == 1):
                 continue
             for sched in case.scheds:
-                if sched not in scheds or only not in \
-                        f"{case.full_name} {disk} {sched}":
+                if sched not in scheds or \
+                        only not in cell_name(case, disk, sched):
                     continue
                 if not short or (sched, disk) in case.short:
                     found.append((case, disk, sched))
