@@ -126,7 +126,7 @@ class Work(unittest.TestCase):
         slow = manycore.SLOW_CLOCK
         for name, cpus, words in [("scaletest", 4, slow),
                                   ("flash8", 5, "isolcpus=4"),
-                                  ("few-cpus", "4,maxcpus=64", slow)]:
+                                  ("few-cpus", "4,maxcpus=128", slow)]:
             self.assertEqual(
                 manycore.machine([Cell(name, "none", 4, "base")]),
                 {"cpus": cpus, "append": f"{lockstep.APPEND} {words}"})

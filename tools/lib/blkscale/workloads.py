@@ -6,7 +6,7 @@ SCHEDS = ("none", "kyber", "mq-deadline", "bfq")
 
 # A disk has no more queues than CPUs are possible; so many are where it is to
 # have more queues than CPUs are there.
-POSSIBLE = 64
+POSSIBLE = 128
 MANY_QUEUES = f"null_blk {POSSIBLE}x1024"
 
 # Machines that are not plain
