@@ -117,8 +117,7 @@ _SHORT_LATENCY = {
     "4 x QD128": (("mq-deadline", "null_blk 5 ms x 1024"),
                   ("bfq", "null_blk 5 ms x 1024"),
                   ("mq-deadline", "scsi_debug SSD 100 us x 64")),
-    "8 x QD64 writers": (("mq-deadline", "null_blk 1 ms x 8"),
-                         ("bfq", "null_blk 1 ms x 8")),
+    "8 x QD64 writers": (("bfq", "null_blk 1 ms x 8"),),
 }
 CASES = [Case("latency", f"QD1 reader beside {name}",
               (f"others,{noise},start=-{EARLY}", "reader,n=1"), LATENCY,
@@ -128,9 +127,7 @@ CASES = [Case("latency", f"QD1 reader beside {name}",
 # next submits several at once dispatches them, too.
 CASES += [Case("latency", f"SCHED_FIFO poller beside {name}",
                (f"others,{noise},burst=1,cpu=0,start=-{EARLY}",
-                "reader,n=1,fifo=1,cpu=1"), LONGEST, none=True,
-               short=((("mq-deadline", "null_blk 1 ms x 64"),)
-                      if "one" in name else ()))
+                "reader,n=1,fifo=1,cpu=1"), LONGEST, none=True)
           for name, noise in {"one reader of 16 at once": "n=1,depth=16",
                               "4 readers of 16 at once": "n=4,depth=16"
                               }.items()]
@@ -156,7 +153,7 @@ for _name, _noise in _BESIDE.items():
 # Processes that start together get one queue from bfq, others each its own.
 _TOGETHER, _APART = "together", "0.7 s apart"
 _SHORT_SHARES = {
-    (10, 4, _TOGETHER, 1): ("null_blk 20 ms x 64", "null_blk 1 ms x 64"),
+    (10, 4, _TOGETHER, 1): ("null_blk 20 ms x 64",),
     (1, 4, _APART, 1): ("null_blk 5 ms x 1024",),
 }
 
