@@ -68,7 +68,7 @@ bench: ## fio by the wall clock in guests (LOCKSTAT=1), or on DEVICE=/dev/X
 slowdisk: ## Merging and rates on slow disks, by counted instructions
 	@tools/bench/slowdisk
 
-promises: ## Latency, start-up, shares, classes, expiry: about 2 h (QUICK=1: 4 min)
+promises: ## Latency, start-up, shares, classes, expiry: about 2 h (QUICK=1: 2 to 4 min)
 	@tools/bench/promises $(if $(QUICK),--quick)
 
 plugtest: ## Merging in plugs: raid arrays, buffered writes, doorbells
