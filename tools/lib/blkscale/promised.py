@@ -9,14 +9,6 @@ from .tables import Table, change, number, ratio, times
 LEAST = 0.05		# a difference that is none, whatever the scatter
 
 
-def runs(rec, name):
-    """The single values behind a figure."""
-    found = [run.get(name) for run in rec.get("runs", ())]
-    found = [value for value in found if value is not None]
-    value = rec["values"].get(name)
-    return found or ([] if value is None else [value])
-
-
 def cost(figure, value):
     """A figure as what is the better the less it is, in logarithms."""
     value = max(value, 1e-3)
@@ -53,7 +45,7 @@ def differences(cell, pair):
     """{name of a judged figure: (1, 0 or -1, ratio of the medians)}"""
     found = {}
     for name, figure in judged(promises.NAMES[cell[1]]).items():
-        base, patched = (runs(pair[kernel], name)
+        base, patched = (results.runs(pair[kernel], name)
                          for kernel in ("base", "patched"))
         if base and patched:
             found[name] = (compared(figure, base, patched), ratio(
@@ -77,13 +69,7 @@ def verdict(cell, pair):
 
 def spread(rec, names):
     """The widest range of the judged figures, in per cent of the median."""
-    widest = 0
-    for name in names:
-        values = runs(rec, name)
-        middle = statistics.median(values) if values else 0
-        if middle:
-            widest = max(widest, (max(values) - min(values)) / middle)
-    return f"{widest * 100:.0f} %"
+    return f"{max((results.apart(rec, name) for name in names), default=0):.0f} %"
 
 
 def by_cell(records):

@@ -176,13 +176,6 @@ def parts(records):
 
 # ------------------------------------------------------------ slow disks
 
-def spread(rec, name):
-    """The single runs behind a figure."""
-    runs = [run[name] for run in rec.get("runs", ())
-            if run.get(name) is not None]
-    return runs or [rec["values"][name]]
-
-
 def rate_name(pair):
     return "ios_per_mtick" if any("ios_per_mtick" in rec["values"]
                                   for rec in pair.values()) else "iops"
@@ -191,7 +184,7 @@ def rate_name(pair):
 def _scatter(pair, name):
     """Three standard errors of the difference of the two sides' means; 0 if
     nothing was repeated."""
-    runs = [spread(pair[kernel], name) for kernel in ("base", "patched")]
+    runs = [results.runs(pair[kernel], name) for kernel in ("base", "patched")]
     if min(map(len, runs)) < 2:
         return 0
     return 3 * sum(statistics.variance(r) / len(r) for r in runs) ** 0.5
@@ -369,19 +362,10 @@ def scattered(pair):
     """How far single runs are from one another, where that is much."""
     found = []
     for name, title in (("iops", "IOPS"), ("lat_mean", "mean")):
-        worst = max(apart(rec, name) for rec in pair.values())
+        worst = max(results.apart(rec, name) for rec in pair.values())
         if worst > STEADY:
             found.append(f"{title} {worst:.0f} %")
     return ", ".join(found)
-
-
-def apart(rec, name):
-    """The difference of the largest and the least run, in per cent of the
-    median."""
-    if not rec["values"].get(name):
-        return 0
-    runs = spread(rec, name)
-    return 100 * (max(runs) - min(runs)) / rec["values"][name]
 
 
 # ------------------------------------------------------------ fio

@@ -72,6 +72,22 @@ def wide(values):
     return f" ±{100 * found:.0f}%" if found > SPREAD else ""
 
 
+def runs(rec, name):
+    """The single values behind a figure."""
+    found = [run.get(name) for run in rec.get("runs", ())]
+    found = [value for value in found if value is not None]
+    value = rec["values"].get(name)
+    return found or ([] if value is None else [value])
+
+
+def apart(rec, name):
+    """The difference of the largest and the least run, in per cent of their
+    median."""
+    found = runs(rec, name)
+    middle = statistics.median(found) if found else 0
+    return 100 * (max(found) - min(found)) / middle if middle else 0
+
+
 def key(rec):
     return tuple(rec.get(name) for name in KEY)
 
