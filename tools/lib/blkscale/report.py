@@ -39,12 +39,13 @@ def sides(pair, name):
 
 
 def origin(records):
-    """Where figures come from: one line for each run behind a table."""
+    """Where figures come from: one line for each run behind a table, and for
+    all runs that were only to be of some cells."""
     groups = {}
     for rec in records:
-        rest = tuple(rec.get(name) for name in
-                     ("release", "base", "command", "clock"))
-        groups.setdefault(rest, []).append(rec)
+        command = re.sub(r" --(only|part) ('[^']*'|\S+)", "", rec["command"])
+        groups.setdefault((rec.get("release"), rec.get("base"), command,
+                           rec.get("clock")), []).append(rec)
     return [_origin(*rest, found) for rest, found in groups.items()]
 
 
