@@ -4,11 +4,12 @@
  *
  * Each thread submits `batch` direct I/Os to the device, waits for all of
  * them, and does so until the end; io_uring with a fixed file and buffers.
- * After `warm-up` batches of each the measured stretch begins, in which the
- * vCPUs go in step, for laps of `ticks` each.  The first WARM_LAPS are warm-up, too: in
- * step, things settle differently.  The others are runs: MIN_RUNS of them, and
- * more, up to MAX_RUNS, as long as their mean is not known to within 5 %.  No
- * thread stands still before the end.
+ * The measured stretch begins when each has done `warm-up` batches and has been
+ * at work for WARM_MS of the guest's time: schedulers settle in time, too.  In
+ * it the vCPUs go in step, for laps of `ticks` each.  The first WARM_LAPS are
+ * warm-up, too: in step, things settle differently.  The others are runs:
+ * MIN_RUNS of them, and more, up to MAX_RUNS, as long as their mean is not known
+ * to within 5 %.  No thread stands still before the end.
  *
  * Prints a word for each lap: `warm-up`, or the ticks of a run and what the disk
  * counted in it: I/Os, writes, merged writes and written sectors.
@@ -26,6 +27,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mark.h"
@@ -36,7 +38,7 @@ static const char usage[] =
 "  reads=PERCENT  order=random|parts|alternate   (parts: each thread is\n"
 "  sequential in its own part; alternate: adjacent blocks in turns)\n"
 "  streams=N (parts: a thread has N of them, which it serves in turns)\n"
-"  warm-up=N (batches of each thread before the measured stretch)\n"
+"  warm-up=N (batches that each thread does at least before it is measured)\n"
 "  later=FILE (a setting that is 0 until the warm-up is over)\n"
 "  ticks=N (length of a lap)  clock=FILE (that the plugin writes)\n"
 "  stat=FILE (the disk's counters)\n"
@@ -44,6 +46,7 @@ static const char usage[] =
 "  single=1 (one system call an I/O)  writer=1 (thread 0 writes one by one in\n"
 "  sequence, `depth` I/Os in flight)\n";
 
+#define WARM_MS		250	/* bfq forgets after 125 */
 #define WARM_LAPS	2
 #define MIN_RUNS	3
 #define MAX_RUNS	9
@@ -332,6 +335,14 @@ static bool mine(void)
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
+static uint64_t clock_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000ull + t.tv_nsec / 1000000;
+}
+
 static void join_group(const struct task *t)
 {
 	char name[256];
@@ -347,19 +358,24 @@ static void join_group(const struct task *t)
 static void *work(void *arg)
 {
 	struct task *t = arg;
+	bool warm = false;
+	uint64_t begin;
 	int nr = 0;
 
 	if (nr_groups)
 		join_group(t);
 	task_setup(t);
 	mark(MARK_WORK);
+	begin = clock_ms();
 	while (!done) {
 		one_batch(t);
-		if (nr < warm_up && ++nr == warm_up &&
-		    !__atomic_sub_fetch(&cold, 1, __ATOMIC_RELAXED))
-			end_warm_up();
-		else if (mine())
+		if (!warm && ++nr >= warm_up && clock_ms() - begin >= WARM_MS) {
+			warm = true;
+			if (!__atomic_sub_fetch(&cold, 1, __ATOMIC_RELAXED))
+				end_warm_up();
+		} else if (mine()) {
 			end_lap();
+		}
 	}
 	return NULL;
 }
