@@ -4,6 +4,8 @@
  *
  * Each thread submits `batch` direct I/Os to the device, waits for all of
  * them, and does so until the end; io_uring with a fixed file and buffers.
+ * Threads are of one process, or of one in each cgroup: the io controller of
+ * cgroup version 2 knows processes only.
  * The measured stretch begins when each has done `warm-up` batches and has been
  * at work for WARM_MS of the guest's time: schedulers settle in time, too.  In
  * it the vCPUs go in step, for laps of `ticks` each.  The first WARM_LAPS are
@@ -19,14 +21,17 @@
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,7 +47,8 @@ static const char usage[] =
 "  later=FILE (a setting that is 0 until the warm-up is over)\n"
 "  ticks=N (length of a lap)  clock=FILE (that the plugin writes)\n"
 "  stat=FILE (the disk's counters)\n"
-"  group=DIR (given several times: threads are in turns in these cgroups)\n"
+"  group=DIR (a cgroup for a process of its own; given several times, threads\n"
+"  are in turns of these processes)\n"
 "  single=1 (one system call an I/O)  writer=1 (thread 0 writes one by one in\n"
 "  sequence, `depth` I/Os in flight)\n";
 
@@ -88,12 +94,15 @@ struct task {
 struct counts {
 	uint64_t ticks, ios, writes, merged, sectors;
 };
-static struct counts last, runs[MAX_RUNS];
-static int laps;
 
-static int cold;		/* threads that have not done their warm-up */
-static uint64_t due = UINT64_MAX;	/* the end of the lap */
-static volatile bool done;
+/* What all processes know. */
+static struct shared {
+	struct counts last, runs[MAX_RUNS];
+	int laps;
+	int cold;		/* threads that have not done their warm-up */
+	uint64_t due;		/* the end of the lap */
+	volatile bool done;
+} *shared;
 
 static void fail(const char *what)
 {
@@ -279,7 +288,7 @@ static bool settled(int n)
 	if (n < MIN_RUNS)
 		return false;
 	for (i = 0; i < n; i++) {
-		rate = (double)runs[i].ios / runs[i].ticks;
+		rate = (double)shared->runs[i].ios / shared->runs[i].ticks;
 		sum += rate;
 		squares += rate * rate;
 	}
@@ -304,35 +313,36 @@ static void end_warm_up(void)
 	if (later_file)
 		set(later_file, later);
 	mark(MARK_START);
-	last = count();
-	__atomic_store_n(&due, ticks, __ATOMIC_RELAXED);
+	shared->last = count();
+	__atomic_store_n(&shared->due, ticks, __ATOMIC_RELAXED);
 }
 
 static void end_lap(void)
 {
 	struct counts here = count();
-	int nr = ++laps - WARM_LAPS;	/* runs so far */
+	int nr = ++shared->laps - WARM_LAPS;	/* runs so far */
 
 	if (nr > 0)
-		runs[nr - 1] = between(&last, &here);
-	last = here;
-	done = nr == MAX_RUNS || settled(nr);
-	if (done) {
+		shared->runs[nr - 1] = between(&shared->last, &here);
+	shared->last = here;
+	shared->done = nr == MAX_RUNS || settled(nr);
+	if (shared->done) {
 		mark(MARK_STOP);
 		return;
 	}
 	mark(MARK_LAP);
-	__atomic_store_n(&due, here.ticks + ticks, __ATOMIC_RELAXED);
+	__atomic_store_n(&shared->due, here.ticks + ticks, __ATOMIC_RELAXED);
 }
 
 /* One thread does what has to be done now. */
 static bool mine(void)
 {
-	uint64_t end = __atomic_load_n(&due, __ATOMIC_RELAXED);
+	uint64_t end = __atomic_load_n(&shared->due, __ATOMIC_RELAXED);
 
 	return *now >= end &&
-		__atomic_compare_exchange_n(&due, &end, UINT64_MAX, false,
-					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		__atomic_compare_exchange_n(&shared->due, &end, UINT64_MAX,
+					    false, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED);
 }
 
 static uint64_t clock_ms(void)
@@ -343,18 +353,6 @@ static uint64_t clock_ms(void)
 	return t.tv_sec * 1000ull + t.tv_nsec / 1000000;
 }
 
-static void join_group(const struct task *t)
-{
-	char name[256];
-	FILE *to;
-
-	snprintf(name, sizeof(name), "%s/tasks", groups[t->me % nr_groups]);
-	to = fopen(name, "w");
-	/* 0: this thread */
-	if (!to || fprintf(to, "0") < 0 || fclose(to))
-		fail(name);
-}
-
 static void *work(void *arg)
 {
 	struct task *t = arg;
@@ -362,16 +360,15 @@ static void *work(void *arg)
 	uint64_t begin;
 	int nr = 0;
 
-	if (nr_groups)
-		join_group(t);
 	task_setup(t);
 	mark(MARK_WORK);
 	begin = clock_ms();
-	while (!done) {
+	while (!shared->done) {
 		one_batch(t);
 		if (!warm && ++nr >= warm_up && clock_ms() - begin >= WARM_MS) {
 			warm = true;
-			if (!__atomic_sub_fetch(&cold, 1, __ATOMIC_RELAXED))
+			if (!__atomic_sub_fetch(&shared->cold, 1,
+						__ATOMIC_RELAXED))
 				end_warm_up();
 		} else if (mine()) {
 			end_lap();
@@ -399,6 +396,59 @@ static struct task *new_task(int me)
 		t->reads = 0;
 	}
 	return t;
+}
+
+static void join_group(const char *group)
+{
+	char name[256];
+	FILE *to;
+
+	snprintf(name, sizeof(name), "%s/cgroup.procs", group);
+	to = fopen(name, "w");
+	/* 0: this process */
+	if (!to || fprintf(to, "0") < 0 || fclose(to))
+		fail(name);
+}
+
+/* Number @me of @nr processes, with its share of the threads. */
+static void process(int me, int nr, pid_t parent)
+{
+	pthread_t ids[MAX_THREADS];
+	int i;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+		exit(1);
+	if (nr_groups)
+		join_group(groups[me]);
+	for (i = me; i < threads; i += nr)
+		if (pthread_create(&ids[i], NULL, work, new_task(i)))
+			fail("starting a thread");
+	for (i = me; i < threads; i += nr)
+		pthread_join(ids[i], NULL);
+	exit(0);
+}
+
+/* If one process fails, this one ends, and the others die with it. */
+static void run_processes(void)
+{
+	int nr = nr_groups ? nr_groups : 1;
+	pid_t me = getpid(), pid;
+	int i, status;
+
+	for (i = 0; i < nr; i++) {
+		pid = fork();
+		if (pid < 0)
+			fail("starting a process");
+		if (!pid)
+			process(i, nr, me);
+	}
+	while (wait(&status) > 0) {
+		if (WIFSIGNALED(status))
+			fprintf(stderr, "load: a process died of signal %d\n",
+				WTERMSIG(status));
+		if (status)
+			exit(1);
+	}
 }
 
 static void parse(char *arg)
@@ -459,7 +509,7 @@ static void *map_clock(void)
 
 int main(int argc, char **argv)
 {
-	pthread_t ids[MAX_THREADS];
+	const struct counts *run;
 	off_t end;
 	int i, fd;
 
@@ -478,19 +528,20 @@ int main(int argc, char **argv)
 	blocks = end / size;
 	now = map_clock();
 	stat_fd = open(stat_file, O_RDONLY);
-	cold = threads;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		fail("memory");
+	shared->cold = threads;
+	shared->due = UINT64_MAX;
 	if (later_file)
 		later = set(later_file, 0);
-	for (i = 0; i < threads; i++)
-		if (pthread_create(&ids[i], NULL, work, new_task(i)))
-			fail("starting a thread");
-	for (i = 0; i < threads; i++)
-		pthread_join(ids[i], NULL);
+	run_processes();
 	for (i = 0; i < WARM_LAPS; i++)
 		printf("warm-up ");
-	for (i = 0; i < laps - WARM_LAPS; i++)
-		printf("%lu,%lu,%lu,%lu,%lu ", runs[i].ticks, runs[i].ios,
-		       runs[i].writes, runs[i].merged, runs[i].sectors);
+	for (run = shared->runs; run < shared->runs + shared->laps - WARM_LAPS; run++)
+		printf("%lu,%lu,%lu,%lu,%lu ", run->ticks, run->ios,
+		       run->writes, run->merged, run->sectors);
 	putchar('\n');
 	return 0;
 }

@@ -3,6 +3,8 @@
 import importlib.machinery
 import importlib.util
 import itertools
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -185,6 +187,25 @@ class Work(unittest.TestCase):
         self.assertIn("depth=8", device)
         self.assertIn("cpu=4", device)
         self.assertIn("threads=4 batch=4", load)
+
+
+class Load(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("cc"), "no C compiler")
+    def test_a_process_that_fails_ends_the_others(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program, file = Path(folder) / "load", Path(folder) / "file"
+            subprocess.run(["cc", "-pthread", "-o", program,
+                            paths.ROOT / "tools/manycore/load.c"], check=True)
+            file.write_bytes(bytes(4096))
+            # The first process waits for a reader of its cgroup's file.
+            os.mkfifo(Path(folder) / "cgroup.procs")
+            done = subprocess.run(
+                [program, "threads=2", f"clock={file}", f"stat={file}",
+                 f"group={folder}", "group=/nowhere", file],
+                capture_output=True, text=True, timeout=20)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, "load: /nowhere/cgroup.procs: "
+                         "No such file or directory\n")
 
 
 class Settling(unittest.TestCase):

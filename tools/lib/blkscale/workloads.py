@@ -47,7 +47,7 @@ class Workload:
     threads: int = 0		# 0: one a vCPU
     batch: int = 4		# I/Os a submit, or in flight one by one
     merges: bool = False	# merged share and KiB per request matter
-    weights: str = ""		# of the cgroups that threads are in, in turns
+    weights: str = ""		# of cgroups, with a process in each
 
     @property
     def machine(self):
