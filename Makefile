@@ -15,7 +15,7 @@ endif
 .DEFAULT_GOAL := help
 .PHONY: help setup base qemu tree refresh am kernels boot scaletest manycore \
 	parts bench slowdisk promises plugtest nvme-study report compare check \
-	check-nvme clean
+	check-nvme check-long stress clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -29,6 +29,13 @@ check: ## Run all tests (GROUPS="unit series" for some)
 
 check-nvme: ## More tests on NVMe, and for longer
 	@tools/check nvme
+
+check-long: ## Guest tests on kernels with KCSAN and PREEMPT_RT: 2 h
+	@tools/check kcsan rt
+
+stress: ## All changes at once under load, data verified (DURATION=600 SEED=n)
+	@tools/tests/guest --stress $(or $(DURATION),600) \
+		$(if $(SEED),--seed $(SEED))
 
 setup: ## Install the packages that are missing, or name them
 	@tools/setup

@@ -178,11 +178,58 @@ class BootTest(unittest.TestCase):
         self.assertEqual([b.name for b in long], ["nvme", "asleep"])
         self.assertLess({"nvme", "order", "verify"}, set(long[0].tests))
         self.assertIn("TEST_SECS", long[0].env)
+        on = guest.selected(guest.arguments(["--on", "rt", "stress"]))
+        self.assertEqual([(b.name, b.tests) for b in on],
+                         [("rt under changes", ["stress"])])
+        self.assertEqual(guest.arguments(["--on", "rt"]).config, "debug+rt")
         self.assertIn("known are",
                       error_of(guest.arguments, ["nonsense"])[0])
 
+    def test_stress(self):
+        def env(*words):
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                spec, = guest.selected(guest.arguments(["--stress", *words]))
+            return spec, said.getvalue()
+        spec, said = env("600", "--seed", "7")
+        self.assertEqual(spec.tests, ["stress"])
+        self.assertEqual(spec.env["TEST_SECS"], "50")
+        self.assertEqual(spec.env["TEST_SEED"], "7")
+        self.assertIn("SEED=7 ", said)
+        spec, said = env("1")
+        self.assertEqual(spec.env["TEST_SECS"], "5")
+        self.assertIn(f"SEED={spec.env['TEST_SEED']} ", said)
+
+    def test_data_races_are_judged(self):
+        log = Path(tempfile.mkstemp()[1])
+        self.addCleanup(log.unlink)
+        log.write_text("BUG: KCSAN: data-race in a / b\n\n"
+                       "read to 0x1 of 8 bytes by task 1 on cpu 1:\n a+0x1/0x2\n")
+
+        def run(**kwargs):
+            self.assertFalse(kwargs["races"])
+            self.assertEqual(kwargs["env"]["TEST_RACES"], "1")
+            kwargs["on_output"](self.RED.replace("not ok", "ok"))
+            return SimpleNamespace(trouble=None, status=0, log="log", stderr="",
+                                   console=log)
+
+        def judged(ours):
+            found = guest.Unprinted()
+            args = SimpleNamespace(config="debug+kcsan", cpus=4, kinds=None,
+                                   record=False)
+            with mock.patch.object(guest.boot, "run", run), \
+                    mock.patch.object(guest.blkload, "build"), \
+                    mock.patch.object(guest.races, "changed", return_value=ours), \
+                    contextlib.redirect_stderr(io.StringIO()):
+                guest.run_boot(guest.Boot("x", ["order"]), args, found)
+            return found.results[-1]
+        self.assertFalse(judged({"a"})[0])
+        good, name, details = judged({"c"})
+        self.assertTrue(good)
+        self.assertIn("1 elsewhere", name)
+        self.assertIn("in no function of the series: BUG: KCSAN", details)
+
     def test_disks_are_those_of_their_boot(self):
-        for spec in guest.BOOTS:
+        for spec in [*guest.BOOTS, guest.STRESS, *sum(guest.ON.values(), [])]:
             named = {"TEST_DEVS": guest.DISK_NAMES, **spec.env}
             for var, bad in (("TEST_DEVS", False), ("TEST_BAD_DEVS", True)):
                 for n in re.findall(r"disk:(\d+)", named.get(var, "")):
@@ -287,7 +334,7 @@ class SharedShellTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             debug = Path(folder) / "sys/kernel/debug/block/d"
             queue = Path(folder) / "sys/block/d/queue"
-            for path in (debug / "hctx0", debug / "sched", queue):
+            for path in (debug / "hctx0/cpu0", debug / "sched", queue):
                 path.mkdir(parents=True)
             held = self.function("what_is_held").replace("/sys/", f"{folder}/sys/")
 
@@ -299,21 +346,51 @@ class SharedShellTest(unittest.TestCase):
                          "hctx0/tags", "hctx0/active"):
                 self.assertIn(f"there is no {debug}/{name}\n", said("none"))
                 (debug / name).touch()
+            self.assertIn("hctx*/cpu0/default_rq_list", said("none"))
+            staged = debug / "hctx0/cpu0/default_rq_list"
+            staged.write_text("0 {.op=READ}\n")
+            self.assertEqual(said("none"),
+                             "hctx0/cpu0/default_rq_list is not empty\n")
+            staged.write_text("")
             self.assertEqual(said("none"), "")
             self.assertIn("hctx0/sched_tags", said("bfq"))
             (debug / "hctx0/sched_tags").write_text("busy=3\n")
             self.assertEqual(said("bfq"), "hctx0/sched_tags: 3 tags in use\n")
-            self.assertIn("sched/staged", said("mq-deadline"))
+            self.assertIn("sched/queued", said("mq-deadline"))
 
-    def test_counts_that_nobody_saw(self):
-        def classes(counts):
-            return self.shell(
-                f"{self.function('classes', 'test_bypass.sh')}\n"
-                f"expect() {{ counts='{counts}'; }}\n"
-                "put() { :; }; aged() { :; }\nclasses no-disk 2>/dev/null")[0]
-        self.assertEqual(classes("driver 0 1 0 queued 0 1 1"), 0)
-        self.assertEqual(classes("driver 0 1 0 queued 0 1 0"), 1)
-        self.assertEqual(classes(""), 1)
+    def traced(self, script, *events, call):
+        """What a function of a test makes of a trace, an event a word."""
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "trace").write_text("".join(
+                f"blkload-1 [000] ..... {n}.0: block_{what}: 1,2 R 4096 () "
+                f"{sector} + 8 be,0,4 [blkload]\n"
+                for n, (what, sector) in enumerate(e.split() for e in events)))
+            return self.shell(f"HALF=65536\n{self.function(call.split()[0], script)}\n"
+                              f"TRACE={folder}; {call}")[1].strip()
+
+    def test_issued_directly(self):
+        events = ("rq_insert 8", "rq_issue 8", "rq_issue 64", "rq_requeue 64",
+                  "rq_complete 8", "rq_complete 64", "rq_issue 8")
+        self.assertEqual(self.traced("common.sh", *events, call="issued_directly"),
+                         "issued=3 direct=2 back=1")
+        self.assertEqual(self.traced("common.sh", *events, call="issued_directly 9"),
+                         "issued=1 direct=1 back=1")
+
+    def test_kinds_of_a_plug(self):
+        kept = ("plug 0", "getrq 8", "getrq 16", "rq_issue 8", "rq_insert 16",
+                "plug 0", "getrq 24", "rq_issue 24", "rq_issue 16")
+        self.assertEqual(self.traced("test_plug.sh", *kept, call="kinds"),
+                         "issued=3 direct=2 mixed=1 late=0")
+        lost = ("plug 0", "getrq 8", "getrq 16", "rq_issue 16", "rq_issue 8")
+        self.assertEqual(self.traced("test_plug.sh", *lost, call="kinds"),
+                         "issued=2 direct=2 mixed=0 late=1")
+
+    def test_requests_that_were_passed(self):
+        events = ["rq_insert 8"] + [f"rq_issue {n * 65536}" for n in (1, 2, 3)] + \
+            ["rq_issue 8", "rq_issue 65536"]
+        self.assertEqual(
+            self.traced("test_direct.sh", *events, call="passed"),
+            "seen=1 worst=3 direct=4")
 
     def test_events_of_two_reads(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -322,7 +399,7 @@ class SharedShellTest(unittest.TestCase):
                 "x-1 [0] 1.2: block_bio_queue: 1,2 R 98304 + 8 [x]\n")
 
             def traced(*words):
-                return self.shell(f"{self.function('traced', 'test_bypass.sh')}\n"
+                return self.shell(f"{self.function('traced', 'test_direct.sh')}\n"
                                   f"TRACE={folder}; traced {' '.join(words)}")[0]
             self.assertEqual(traced("insert", "32768"), 0)
             self.assertEqual(traced("insert", "98304"), 1)

@@ -62,14 +62,14 @@ class Seed(unittest.TestCase):
         self.assertIsNone(self.found("patched", "debug"))
 
     def test_the_same_configuration_of_another_tree(self):
-        self.built("base debug", "base debug+kunit", "patched debug")
-        self.assertEqual(self.found("patched", "debug+kunit"), ("base", "obj-debug+kunit"))
+        self.built("base debug", "base debug+plug", "patched debug")
+        self.assertEqual(self.found("patched", "debug+plug"), ("base", "obj-debug+plug"))
 
     def test_without_the_last_fragment_and_rather_of_the_same_tree(self):
         self.built("base debug")
-        self.assertEqual(self.found("patched", "debug+kunit"), ("base", "obj-debug"))
+        self.assertEqual(self.found("patched", "debug+plug"), ("base", "obj-debug"))
         self.built("patched debug")
-        self.assertEqual(self.found("patched", "debug+kunit"), ("patched", "obj-debug"))
+        self.assertEqual(self.found("patched", "debug+plug"), ("patched", "obj-debug"))
 
     def test_not_of_another_base(self):
         self.built("base debug")

@@ -94,5 +94,11 @@ class TroubleTest(unittest.TestCase):
                          ["[  1.5] WARNING: inconsistent lock state",
                           "[  1.5] l0", "[  1.5] l1"])
 
+    def test_data_races_may_be_left_to_others(self):
+        line = "[    3.0] BUG: KCSAN: data-race in a / b"
+        self.assertEqual(trouble.find(line), 1)
+        self.assertIsNone(trouble.find(line, races=False))
+        self.assertEqual(trouble.find(f"{line}\nBUG: KASAN: x", races=False), 2)
+
     def test_a_clean_or_missing_log(self):
         self.assertIsNone(trouble.report("/no/such/log"))

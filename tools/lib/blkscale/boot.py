@@ -329,12 +329,12 @@ def _status(out):
         return None
 
 
-def _judge(result, ended, process):
+def _judge(result, ended, process, races):
     """Fill in the result's status and trouble."""
     result.stderr = (result.out / "qemu.stderr").read_text(errors="replace")
     result.status = _status(result.out)
     last = (tail(result.console) or ["nothing"])[-1]
-    result.trouble = trouble.report(result.console)
+    result.trouble = trouble.report(result.console, races=races)
     if ended:
         result.trouble = (f"{ended}; {result.trouble}" if result.trouble else
                           f"{ended}; last line of {result.console}: {last}")
@@ -360,7 +360,7 @@ def _lost(result):
 def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
         accel="auto", append="", plugin=None, devices=(), timeout=600,
         silent=None, out=None, shell=False, cpu_model="max", env=None,
-        on_output=None, trace=None, pcie=False, more=()):
+        on_output=None, trace=None, pcie=False, more=(), races=True):
     """Boot, run the job, wait for the end.  Never raises for a bad guest:
     look at the result's status and trouble.
 
@@ -368,7 +368,7 @@ def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
     or from the job (default: none set); env: more variables for the job;
     on_output: called with what the job prints, as it prints it; trace: events
     of QEMU, which the job finds in $OUT/TRACE as they happen; pcie: a machine
-    that can suspend; more: words for QEMU.
+    that can suspend; more: words for QEMU; races: a data race is trouble.
     """
     kernel = image(kernel, config)
     accel = _accelerator(accel, plugin, kernel)
@@ -390,18 +390,19 @@ def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
             argv += words
             disks += files
         (out / "qemu.command").write_text(shlex.join(argv) + "\n")
-        result = _run(argv, environment, out, shell, timeout, silent, on_output)
+        result = _run(argv, environment, out, shell, timeout, silent, on_output,
+                      races)
         if _lost(result):
             note(f"{result.trouble.splitlines()[0]}; once more")
             result = _run(argv, environment, out, shell, timeout, silent,
-                          on_output)
+                          on_output, races)
         return result
     finally:
         for path in disks:
             path.unlink(missing_ok=True)
 
 
-def _run(argv, environment, out, shell, timeout, silent, on_output):
+def _run(argv, environment, out, shell, timeout, silent, on_output, races):
     result = Result(out=out, argv=argv)
     (out / "console.log").write_bytes(b"")
     watch = _Watch(out, timeout, silent, on_output, None if shell else START)
@@ -427,7 +428,7 @@ def _run(argv, environment, out, shell, timeout, silent, on_output):
                 kill_group(process, patience=0)
     watch.show()
     result.seconds = time.monotonic() - watch.begun
-    _judge(result, ended, process)
+    _judge(result, ended, process, races)
     if shell and result.status is None and not process.returncode:
         result.trouble = None	# left with Ctrl-A x
     return result

@@ -10,7 +10,8 @@ TOOLS = paths.ROOT / "tools"
 
 def _kernel(kernel, config):
     # A second tree starts from the first one's objects.
-    cold = {"debug": 800, "small": 480}[config] if kernel == "base" else 150
+    cold = {"base debug": 800, "base small": 480, "patched debug+kcsan": 1200,
+            "patched debug+rt": 900}.get(f"{kernel} {config}", 150)
     there = paths.bzimage(kernel, config)
     return (f"build the {kernel} kernel ({config})",
             lambda: 30 if there.exists() else cold,
@@ -34,7 +35,6 @@ PARTS = {
     "patched small": _kernel("patched", "small"),
     "base debug": _kernel("base", "debug"),
     "patched debug": _kernel("patched", "debug"),
-    "patched debug+kunit": _kernel("patched", "debug+kunit"),
 }
 
 

@@ -27,11 +27,19 @@ TROUBLE = re.compile(STUCK.pattern + "|" + _START + r"(?:"
     r"|VFS: Unable to mount root"
     r")")
 
+RACE = re.compile(_STAMP + r"BUG: KCSAN: ")
 
-def find(text):
-    """The first line (from 1) of the report in a console log, or None."""
+
+def plain(line):
+    """A line without its time stamp."""
+    return re.sub(_STAMP, "", line)
+
+
+def find(text, races=True):
+    """The first line (from 1) of the report in a console log, or None.
+    races: a data race counts."""
     for number, line in enumerate(text.splitlines(), 1):
-        if TROUBLE.search(line):
+        if TROUBLE.search(line) and (races or not RACE.search(line)):
             return number
     return None
 
@@ -40,15 +48,15 @@ def stuck(text):
     return any(STUCK.search(line) for line in text.splitlines())
 
 
-def report(path, shown=6):
+def report(path, shown=6, races=True):
     """One line that names the place, then the report's first lines; or None."""
     try:
         text = Path(path).read_text(errors="replace").replace("\r", "")
     except OSError:
         return None
-    number = find(text)
+    number = find(text, races)
     if number is None:
         return None
     lines = text.splitlines()[number - 1:number - 1 + shown]
-    head = re.sub(_STAMP, "", lines[0])
+    head = plain(lines[0])
     return "\n    ".join([f"{path}:{number}: {head.strip()}", *lines])

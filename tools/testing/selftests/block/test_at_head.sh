@@ -43,30 +43,30 @@ analyse() {
 	END { printf "heads=%d overtaken=%d lifo=%d fifo=%d\n", heads, worst, older, newer }'
 }
 
-# at_head DISK KIND SCHED STAGED [LOAD-OPTION...]: STAGED is how often staged
-# requests must be inserted meanwhile
+# at_head DISK KIND SCHED STAGED [LOAD-OPTION...]: STAGED is how often requests must
+# be staged meanwhile
 at_head() {
 	local disk=$1 sched=$3 enough=$4 round r overtaken
-	local heads=0 worst=0 lifo=0 fifo=0 staged=0 drained=
+	local heads=0 worst=0 lifo=0 fifo=0 staged=0 event=
 	shift 4
 
 	put "/sys/block/$disk/queue/nr_requests" 256 || return
 	if [ "$enough" -eq 0 ]; then
 		echo 2 >"/sys/block/$disk/queue/nomerges"
 	else
-		drained=blktest/drained
-		probe_staged "$sched" || return
+		event=blktest/staged
+		probe_staged || return
 	fi
 	null_fault "$disk" requeue 40 $MANY || return
 	for ((round = 1; round <= ROUNDS; round++)); do
 		trace_start "$disk" block/block_rq_{insert,issue,requeue} \
-			${drained:+"$drained"} || return
+			${event:+"$event"} || return
 		load "$disk" "$@" -z 256m || return
 		trace_end
 		trace_complete || return
 		r=$(analyse)
 		overtaken=$(value_of overtaken "$r")
-		((worst = overtaken > worst ? overtaken : worst, staged += $(drains),
+		((worst = overtaken > worst ? overtaken : worst, staged += $(stagings),
 		  heads += $(value_of heads "$r"), lifo += $(value_of lifo "$r"),
 		  fifo += $(value_of fifo "$r")))
 		[ $heads -lt 50 ] || [ $lifo -lt 20 ] || [ $staged -lt "$enough" ] || break
@@ -87,7 +87,7 @@ one_by_one() {
 	at_head "$@" 0 -t 1 -d 220 -b 16 -n 3000
 }
 
-# Many CPUs insert one by one, and where merges are not expected: they stage
+# Many CPUs insert one by one: they stage
 staging() {
 	at_head "$@" 20 -c -t 4 -d 55 -n 600
 }

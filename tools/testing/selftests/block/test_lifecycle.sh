@@ -51,6 +51,29 @@ cpus() {
 	done
 }
 
+# busy_queue DISK QUEUE: one of its requests has never had a scheduler's tag
+busy_queue() {
+	[[ $(<"/sys/kernel/debug/block/$1/hctx$2/busy") = *in_flight*internal_tag=-1* ]]
+}
+
+# A CPU does not go offline before what was issued directly to its hardware queue, which
+# goes with it, has completed.
+offline() {
+	local disk=$1 cpu=/sys/devices/system/cpu/cpu1/online queue
+
+	[ -n "$TEST_HOTPLUG" ] || { skip "not asked to take CPUs away (TEST_HOTPLUG=1)"; return; }
+	queue=$(grep -lx 1 "/sys/block/$disk/mq"/*/cpu_list) ||
+		{ skip "no hardware queue is CPU 1's only"; return; }
+	queue=$(basename "${queue%/cpu_list}")
+	let_issue "$disk" "$3" || return
+	background "$disk" -c -t 4 -d 2
+	wait_until 10 busy_queue "$disk" "$queue" || { fail "CPU 1 issues nothing directly"; return; }
+	put $cpu 0 || return
+	! busy_queue "$disk" "$queue" || fail "CPU 1 is offline, its requests are not done"
+	echo 1 >$cpu
+	[ -z "$reason" ]
+}
+
 # the disk goes away under load: its I/O ends, with errors
 removal() {
 	put "$NULLB/$1/power" 0 || return
@@ -75,5 +98,10 @@ lifecycle() {
 
 need_hotplug
 start_tests
+FIRST_NAME=$TEST_NAME
 for_each_device lifecycle hw_queue_depth=32
+TEST_NAME="lifecycle offline"
+TEST_KINDS=null_blk
+TEST_DEVS=
+for_each_device offline submit_queues=4 hw_queue_depth=32 irqmode=2 completion_nsec=2000000000
 finish_tests

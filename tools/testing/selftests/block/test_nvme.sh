@@ -47,7 +47,7 @@ unique() {
 	local disk=$1 r
 
 	[ -d /sys/kernel/tracing/events/nvme ] || { skip "no events of NVMe"; return; }
-	let_pass "$disk" "$3"
+	let_issue "$disk" "$3"
 	trace_start "$disk" nvme/nvme_{setup_cmd,complete_rq} || return
 	load "$disk" -t 4 -d 16 -r 50 -n 500 || return
 	trace_end
@@ -77,7 +77,7 @@ timeouts() {
 
 	[ -d $FAULT ] && [ -e "/sys/block/$disk/io-timeout-fail" ] ||
 		{ skip "no fault injection of timeouts"; return; }
-	let_pass "$disk" "$3"
+	let_issue "$disk" "$3"
 	before=$(cat "/sys/block/$disk/queue/io_timeout")
 	put "/sys/block/$disk/queue/io_timeout" 1000 || return
 	seen=$(timed_out)
@@ -160,7 +160,7 @@ queues() {
 	before=$(cat $WRITE_QUEUES)
 	[ "$before" -gt 0 ] && [ -w "/sys/block/$disk/device/reset_controller" ] ||
 		{ skip "no queues that can be taken away (nvme.write_queues=2)"; return; }
-	let_pass "$disk" "$3"
+	let_issue "$disk" "$3"
 	busy "$disk" || return
 	for n in 0 "$before"; do
 		reset_with "$disk" "$n" || break

@@ -65,15 +65,14 @@ order() {
 	[ -e $PROBES ] || { skip "no kprobe events"; return; }
 	probe_chosen "$sched" || return
 	echo "p:blktest/issued blk_mq_start_request rq=\$arg1:x64 hctx=+16(\$arg1):x64" >>$PROBES
-	# those of the real-time class never bypass the scheduler, unless bfq idles
-	# for them, and nothing is staged for a rotational device
+	# on a rotational disk all go through the scheduler; bfq need not idle
 	[ "$sched" != bfq ] || put "/sys/block/$disk/queue/iosched/slice_idle" 0 || return
 	echo 1 >"/sys/block/$disk/queue/rotational"
 	# a merged request would be taken out of the scheduler and never issued
 	echo 2 >"/sys/block/$disk/queue/nomerges"
 	trace_start "$disk" blktest/chosen blktest/issued || return
-	background "$disk" -t 4 -d 1 -P 1:0
-	load "$disk" -t 4 -d 16 -b 8 -n 400 -r 50 -P 1:0 && background_stop || return
+	background "$disk" -t 4 -d 1
+	load "$disk" -t 4 -d 16 -b 8 -n 400 -r 50 && background_stop || return
 	trace_end
 	trace_complete || return
 	r=$(compare)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # What a task submits at once is collected in a plug: bios merge with any of its
 # newest requests, large ones end it, they leave it in the order in which they
-# came, and a queue with a scheduler does not slow down the others in it.
+# came, and a queue with a scheduler does not slow down the others in it. Nor do
+# requests that are for the scheduler keep back those that are issued directly.
 
 . "$(dirname "$0")/common.sh"
 
@@ -67,15 +68,15 @@ in_order() {
 }
 
 plug() {
-	local disk=$1 sched=$3 streams
+	local disk=$1 streams
 
+	let_issue "$disk" "$3" || return
 	for streams in 1 2 4; do
 		merged "$disk" "$disk" 80 100 -p seq -i $streams || return
 	done
 	merged "$disk" "$disk" 0 5 || return
 	large_ends "$disk" || return
-	# the schedulers sort what bypasses them
-	[ "$sched" != none ] || in_order "$disk" "$disk"
+	in_order "$disk" "$disk"
 }
 
 # A page has two buffers, which are written one by one: they merge, and neighbours
@@ -99,7 +100,7 @@ buffered() {
 
 # Two members, of which the second one has a scheduler
 stack() {
-	local disk=$1 sched=$2 batches streams
+	local disk=$1 sched=$3 batches streams
 
 	null_make "$disk"b size=256 submit_queues=1 && set_sched "$disk" none &&
 		set_sched "$disk"b "$sched" && probe_batches null_blk || return
@@ -117,14 +118,72 @@ stack() {
 	all_back "$disk"b
 }
 
-stacked() {
-	local status
+# Plugs that had requests of both kinds; requests of each kind that went (issued
+# directly, or inserted) after one that was got later
+kinds() {
+	trace_awk '
+	function late(kind, s) {
+		nr[kind]++; had[kind, plug_of[s]] = 1
+		if (seq[s] < last[kind]) behind++; else last[kind] = seq[s]
+	}
+	/ block_plug: / { plug++ }
+	/ block_getrq: / { seq[sector()] = ++got; plug_of[sector()] = plug }
+	/ block_rq_insert: / { late(1, sector()); inserted[sector()] = 1 }
+	/ block_rq_issue: / {
+		issued++
+		if (!(sector() in inserted)) late(2, sector())
+		delete inserted[sector()]
+	}
+	END {
+		for (i = 1; i <= plug; i++) mixed += ((1, i) in had) && ((2, i) in had)
+		printf "issued=%d direct=%d mixed=%d late=%d\n", issued, nr[2], mixed, behind
+	}'
+}
 
-	stack "$1" "$3"
-	status=$?
-	trace_stop
-	md_remove_all
-	return $status
+# mixes DISK MEMBER OPTION...: each disk has more to do than it has tags
+mixes() {
+	local disk=$1 member=$2 r
+	shift 2
+
+	trace_start "$member" block/block_{plug,getrq,rq_insert,rq_issue} || return
+	load "$disk" -c -r 0 -p seq -n 2400 -l 5000 "$@" || return
+	trace_end
+	trace_complete || return
+	r=$(kinds)
+	note "$disk: $r"
+	[ "$(value_of issued "$r")" -ge 1200 ] && [ "$(value_of mixed "$r")" -ge 10 ] ||
+		{ fail "hardly a plug had both kinds: $r"; return; }
+	[ "$(value_of late "$r")" -eq 0 ] || fail "not in the order of submission: $r"
+}
+
+mixed() {
+	local disk=$1 name
+
+	for name in "" b; do
+		[ -z "$name" ] || null_make "$disk"b size=256 hw_queue_depth=64 irqmode=2 \
+			completion_nsec=20000000 && set_sched "$disk$name" "$3" || return
+		echo 2 >"/sys/block/$disk$name/queue/nomerges"
+		let_issue "$disk$name" "$3" || return
+	done
+	mixes "$disk" "$disk" -d 96 -b 48 || return
+	md_make "$$" 4 "$disk" "$disk"b || return
+	mixes md_$$ "$disk" -d 192 -b 96 && all_back "$disk"b
+}
+
+# Nobody flushes the plug of a task that sleeps because it gets no request; some in it
+# have a driver tag
+sleeps() {
+	local disk=$1 slept
+
+	let_issue "$disk" "$3" && put "/sys/block/$disk/queue/nr_requests" 4 || return
+	echo "p:blktest/flush blk_mq_flush_plug_list asleep=\$arg2:u8" >>$PROBES ||
+		{ skip "no probe for plugs"; return; }
+	trace_start "$disk" blktest/flush || return
+	load "$disk" -c -t 2 -d 32 -b 32 -n 1600 -r 50 -l 5000 || return
+	trace_end
+	slept=$(grep -c 'blkload.* flush: .*asleep=1' $TRACE/trace)
+	note "$disk: $out, $slept times asleep with requests in the plug"
+	[ "$slept" -ge 20 ] || fail "only $slept times asleep with requests in the plug"
 }
 
 # More streams and queues than are remembered: the oldest of a queue is tried, too
@@ -139,15 +198,6 @@ spread() {
 	merged md_$$ "$disk" 20 100 -p seq -i 3
 }
 
-spreads() {
-	local status
-
-	spread "$1"
-	status=$?
-	md_remove_all
-	return $status
-}
-
 start_tests
 FIRST_NAME=$TEST_NAME
 TEST_KINDS=null_blk
@@ -159,9 +209,12 @@ TEST_NAME="plug buffered"
 for_each_device buffered max_sectors=2560
 TEST_NAME="plug spread"
 TEST_SCHEDS=none
-for_each_device spreads
+for_each_device spread
+TEST_SCHEDS=$schedulers
 TEST_NAME="plug stacked"
-for TEST_SCHEDS in $schedulers; do
-	for_each_device stacked
-done
+for_each_device stack
+TEST_NAME="plug mixed"
+for_each_device mixed hw_queue_depth=64 irqmode=2 completion_nsec=20000000
+TEST_NAME="plug asleep"
+for_each_device sleeps hw_queue_depth=64
 finish_tests

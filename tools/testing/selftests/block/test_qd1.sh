@@ -1,25 +1,35 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # One I/O at a time on two CPUs: each finds the other dispatching, or just gone.
-# Nobody else comes by to start an I/O that was left behind.
+# Nobody else comes by to start an I/O that was left behind. On a rotational disk all of
+# them go through the scheduler, on others most are issued directly.
 
 . "$(dirname "$0")/common.sh"
 
 LIMIT=1000	# ms
 
+# modes DISK ROTATIONAL MODE...: adds to $ios
+modes() {
+	local disk=$1 mode
+
+	echo "$2" >"/sys/block/$disk/queue/rotational"
+	for mode in "${@:3}"; do
+		# shellcheck disable=SC2086
+		load "$disk" -c -l $LIMIT $mode || return
+		note "$disk: rotational $2: $mode: $out"
+		ios=$((ios + $(value_of ios "$out")))
+	done
+}
+
 qd1() {
-	local disk=$1 ios=0 mode
+	local disk=$1 ios=0 both=("-t 2 -s 2 -B" "-t 2 -s 2 -B -d 3 -b 3")
 
 	# two at the same moment, again and again, single and plugged: a single I/O
 	# is dispatched by the one work item of its queue, a plug by its submitter;
 	# one after the other at any distance; reads and writes; more tasks than CPUs
-	for mode in "-t 2 -s 2 -B" "-t 2 -s 2 -B -d 3 -b 3" \
-		    "-t 2 -s 1 -u 50" "-t 2 -s 1 -r 50" "-t 8 -s 1 -u 20"; do
-		# shellcheck disable=SC2086
-		load "$disk" -c -l $LIMIT $mode || return
-		note "$disk: $mode: $out"
-		ios=$((ios + $(value_of ios "$out")))
-	done
+	modes "$disk" 1 "${both[@]}" \
+		"-t 2 -s 1 -u 50" "-t 2 -s 1 -r 50" "-t 8 -s 1 -u 20" &&
+		modes "$disk" 0 "${both[@]}" || return
 	[ $ios -ge 200 ] || fail "only $ios I/Os"
 }
 

@@ -9,7 +9,7 @@
 LIMIT=10000	# ms
 THREADS=4
 SIZE=64		# MiB
-ENOUGH=20	# times that staged requests are inserted
+ENOUGH=20	# times that requests are staged
 ROUNDS=5	# at most, until that
 
 # Requests of a CPU (each has its part of the disk) that were inserted, or
@@ -38,7 +38,7 @@ order() {
 read_debugfs() {
 	local dir=/sys/kernel/debug/block/$1 none=1 files
 
-	files=("$dir"/hctx0/{busy,dispatch,tags})
+	files=("$dir"/hctx0/{busy,dispatch,tags,cpu*/default_rq_list})
 	[ "$2" = bfq ] || files+=("$dir"/sched/*)
 	(
 		trap 'exit $none' TERM
@@ -56,16 +56,16 @@ round() {
 	local disk=$1 sched=$2 r late delayed
 
 	trace_start "$disk" block/block_{getrq,rq_insert,rq_issue} \
-		blktest/{drained,delayed,delayed_all} || return
+		blktest/{staged,delayed,delayed_all} || return
 	read_debugfs "$disk" "$sched"
 	load "$disk" -c -t $THREADS -d 16 -n 800 -r 0 -z ${SIZE}m -l $LIMIT &&
 		background_stop || return
 	trace_end
 	trace_complete || return
 	r=$(order) delayed=$(delayed_runs)
-	((staged += $(drains), prompt += $(prompt_runs)))
+	((staged += $(stagings), prompt += $(prompt_runs)))
 	note "$disk: $out"
-	note "$disk: $staged times staged requests were inserted; $r; $delayed delayed runs"
+	note "$disk: $staged times staged; $r; $delayed delayed runs"
 	[ "$(value_of inserted "$r")" -ge 500 ] && [ "$(value_of issued "$r")" -ge 500 ] ||
 		{ fail "only $r"; return; }
 	late=$(value_of insert_late "$r")
@@ -92,7 +92,7 @@ stage() {
 	load "$disk" -d 16 -n 64 -r 0 || return
 	[ "$sched" = bfq ] || grep -qx 1 "/sys/kernel/debug/block/$disk/sched/batching" ||
 		{ fail "no batch of the scheduler before the test"; return; }
-	probe_delayed && probe_staged "$sched" || return
+	probe_delayed && probe_staged || return
 	until [ $staged -ge $ENOUGH ]; do
 		[ $((rounds++)) -lt $ROUNDS ] || { fail "only $staged times staged"; return; }
 		round "$disk" "$sched" || return

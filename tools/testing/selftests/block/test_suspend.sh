@@ -19,7 +19,7 @@ slept() {
 asleep() {
 	local disk=$1 before n
 
-	let_pass "$disk" "$3"
+	let_issue "$disk" "$3"
 	before=$(slept)
 	background "$disk" -d 4 -r 100 -o 32m
 	data_begin "$disk" "$SECS"

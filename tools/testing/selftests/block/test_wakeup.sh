@@ -3,8 +3,8 @@
 # Two CPUs with one I/O each meet again and again, and none of these I/Os needs a
 # timer to run the queue once more: whoever has to be told is told.
 #
-# They go past the scheduler, unless they meet. Those of the real-time class go through
-# it, and are staged where they find another CPU at it, if the disk does not rotate.
+# They are issued directly, unless they meet. Those of the real-time class, and all on a
+# rotational disk, go through the scheduler, and are staged where its lock is taken.
 
 . "$(dirname "$0")/common.sh"
 
@@ -14,10 +14,10 @@ meet() {
 	local disk=$1 delayed staged
 	shift
 
-	trace_start "$disk" blktest/{delayed,delayed_all,drained} || return
+	trace_start "$disk" blktest/{delayed,delayed_all,staged} || return
 	load "$disk" -c -B -l $LIMIT "$@" || return
 	trace_end
-	delayed=$(delayed_runs) staged=$(drains)
+	delayed=$(delayed_runs) staged=$(stagings)
 	((prompt += $(prompt_runs)))
 	note "$disk: $*: $out, $staged times staged, $delayed delayed runs"
 	[ "$(value_of ios "$out")" -ge 20 ] || { fail "only $out"; return; }
@@ -31,7 +31,7 @@ wakeup() {
 	if [ "$3" = bfq ]; then
 		put "$io/slice_idle" 0 && put "$io/low_latency" 0 || return
 	fi
-	probe_delayed && probe_staged "$3" || return
+	probe_delayed && probe_staged || return
 	for rotational in 0 1; do
 		echo $rotational >"/sys/block/$disk/queue/rotational"
 		meet "$disk" -t 2 -s 1 && meet "$disk" -t 2 -s 2 -d 3 -b 3 -r 50 || return
@@ -39,7 +39,7 @@ wakeup() {
 	done
 	echo 0 >"/sys/block/$disk/queue/rotational"
 	meet "$disk" -t 2 -s 4 -d 3 -b 3 -P 1:0 || return
-	[ "$(drains)" -gt 0 ] || { fail "none was staged"; return; }
+	[ "$(stagings)" -gt 0 ] || { fail "none was staged"; return; }
 	[ $prompt -gt 0 ] || fail "no run of the queue was seen, delayed or not"
 }
 
