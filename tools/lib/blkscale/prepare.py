@@ -35,6 +35,8 @@ PARTS = {
     "patched small": _kernel("patched", "small"),
     "base debug": _kernel("base", "debug"),
     "patched debug": _kernel("patched", "debug"),
+    "patched debug+kcsan": _kernel("patched", "debug+kcsan"),
+    "patched debug+rt": _kernel("patched", "debug+rt"),
 }
 
 

@@ -146,12 +146,12 @@ mixes() {
 	shift 2
 
 	trace_start "$member" block/block_{plug,getrq,rq_insert,rq_issue} || return
-	load "$disk" -c -r 0 -p seq -n 2400 -l 5000 "$@" || return
+	load "$disk" -c -r 0 -p seq -n 9600 -l 5000 "$@" || return
 	trace_end
 	trace_complete || return
 	r=$(kinds)
 	note "$disk: $r"
-	[ "$(value_of issued "$r")" -ge 1200 ] && [ "$(value_of mixed "$r")" -ge 10 ] ||
+	[ "$(value_of issued "$r")" -ge 4800 ] && [ "$(value_of mixed "$r")" -ge 10 ] ||
 		{ fail "hardly a plug had both kinds: $r"; return; }
 	[ "$(value_of late "$r")" -eq 0 ] || fail "not in the order of submission: $r"
 }
