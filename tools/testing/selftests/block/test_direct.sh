@@ -70,6 +70,27 @@ which_do() {
 	does "$disk"
 }
 
+# count DISK NAME
+count() {
+	awk -v name="$2" '$1 == name { print $2 }' "/sys/kernel/debug/block/$1/sched_counts"
+}
+
+# The administrator's switch, and what is counted
+switched() {
+	local disk=$1 switch=/sys/block/$1/queue/iosched/direct_issue from= before
+
+	let_issue "$disk" "$3" || return
+	before=$(count "$disk" direct)
+	does "$disk" || return
+	[ $(($(count "$disk" direct) - before)) -eq "$direct" ] ||
+		{ fail "$direct issued directly, counted: from $before to $(count "$disk" direct)"; return; }
+	before=$(count "$disk" inserted)
+	put "$switch" 0 && allowed=0 does_not "$disk" || return
+	[ $(($(count "$disk" inserted) - before)) -eq "$issued" ] ||
+		{ fail "$issued inserted, counted: from $before to $(count "$disk" inserted)"; return; }
+	put "$switch" 1 && does "$disk"
+}
+
 # who submits to a driver that may sleep does not expect to sleep
 blocks() {
 	local from=
@@ -445,6 +466,7 @@ TEST_DEVS=
 TEST_KINDS=null_blk
 [ "${kinds/ scsi_debug /}" = "$kinds" ] || TEST_KINDS="null_blk scsi_debug"
 part "" which_do hw_queue_depth=128 irqmode=2 completion_nsec=100000
+part switched switched hw_queue_depth=128 irqmode=2 completion_nsec=100000
 requeues=/dev/null
 part refused refuse hw_queue_depth=64
 requeues=
