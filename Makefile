@@ -14,7 +14,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup base qemu tree refresh am kernels boot scaletest manycore \
-	parts bench slowdisk promises plugtest nvme-study report compare check \
+	parts deb bench slowdisk promises plugtest nvme-study report compare check \
 	check-nvme check-long stress clean
 
 help: ## This list
@@ -71,6 +71,9 @@ parts: ## What each part of the series brings: kernels up to each, one table
 
 bench: ## fio by the wall clock in guests (LOCKSTAT=1), or on DEVICE=/dev/X
 	@tools/bench/run $(if $(DEVICE),--device $(DEVICE))
+
+deb: ## Packages of both kernels for this machine (KCONFIG=/boot/config-X LOCALMOD=1)
+	@tools/kernel/deb $(KCONFIG) $(if $(LOCALMOD),--local)
 
 slowdisk: ## Merging and rates on slow disks, by counted instructions
 	@tools/bench/slowdisk

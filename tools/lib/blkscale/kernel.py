@@ -189,11 +189,12 @@ def build(tree, config, steps=None, pause=20):
         build_module(tree, config)
 
 
-def follow(command, log, steps, of, pause):
+def follow(command, log, steps, of, pause, more=None):
     """Run make with its output in log; tell how far it is from time to time."""
     with open(log, "wb") as out:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out,
-                                   stderr=subprocess.STDOUT, env=env(),
+                                   stderr=subprocess.STDOUT,
+                                   env={**env(), **(more or {})},
                                    start_new_session=True)
     told = time.monotonic()
     try:
