@@ -720,9 +720,10 @@ trace_awk() {
 
 # issued_directly [SECTOR [END]]: issued requests (from that sector on), how many of
 # these were issued directly, that is, were not inserted; and those that the driver
-# gave back of such
+# gave back of such. Flushes (of no sectors) go their own way.
 issued_directly() {
 	trace_awk -v from="${1:-0}" -v end="${2:-0}" '
+	/ [+] 0 / { next }
 	/ block_rq_insert: / { inserted[sector()] = 1 }
 	/ block_rq_issue: / {
 		s = sector()

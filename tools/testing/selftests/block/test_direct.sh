@@ -109,6 +109,7 @@ in_driver() {
 		[[ $line != *in_flight* ]] || all=$((all + 1))
 		[[ $line != *in_flight*internal_tag=-1* ]] || only=$((only + 1))
 	done <"/sys/kernel/debug/block/$1/hctx0/busy"
+	[ $only -le 8 ] || cp "/sys/kernel/debug/block/$1/hctx0/busy" /tmp/busy
 	issued=$((all > issued ? all : issued)) direct=$((only > direct ? only : direct))
 }
 
@@ -126,7 +127,7 @@ tags() {
 	background_stop || return
 	[ "$nr" -eq 0 ] || [ $issued -le $((2 * nr)) ] ||
 		{ fail "${*:4}: the driver has $issued, nr_requests $nr"; return; }
-	[ $direct -le "$nr" ] || { fail "${*:4}: $direct with a driver tag only, nr_requests $nr"; return; }
+	[ $direct -le "$nr" ] || { fail "${*:4}: $direct with a driver tag only, nr_requests $nr"; sed "s/^/# /" /tmp/busy; return; }
 	[ $direct -gt 0 ] || [ "$nr" -eq 0 ] || fail "${*:4}: all have a scheduler tag"
 }
 
@@ -279,7 +280,7 @@ alone() {
 	put "$io/strict_guarantees" 1 && does_not "$disk" &&
 		put "$io/strict_guarantees" 0 && does "$disk" || return
 	# after a pause it may be a process that is to be raised
-	background "$disk" -d 2 -b 2 -r 100 -u 60000
+	background "$disk" -t 2 -d 1 -b 1 -r 100 -u 60000
 	sleep 0.5
 	during "$disk" "with pauses" && most "$disk" "with pauses" &&
 		put "$io/low_latency" 1 && during "$disk" "with pauses, low_latency" &&

@@ -103,5 +103,5 @@ for_each_device lifecycle hw_queue_depth=32
 TEST_NAME="lifecycle offline"
 TEST_KINDS=null_blk
 TEST_DEVS=
-for_each_device offline submit_queues=4 hw_queue_depth=32 irqmode=2 completion_nsec=2000000000
+for_each_device offline submit_queues=4 hw_queue_depth=64 irqmode=2 completion_nsec=2000000000
 finish_tests

@@ -79,7 +79,8 @@ round() {
 stage() {
 	local disk=$1 sched=$3 io=/sys/block/$1/queue/iosched staged=0 prompt=0 rounds=0
 
-	put "/sys/block/$disk/queue/nr_requests" 128 || return
+	# what is issued directly passes those that the dispatcher is about to take
+	put "/sys/block/$disk/queue/nr_requests" 128 && put "$io/direct_issue" 0 || return
 	echo 0 >"/sys/block/$disk/queue/rotational"
 	if [ "$sched" = bfq ]; then
 		# it runs the queue later for those that it idles for
@@ -103,6 +104,6 @@ stage() {
 start_tests
 TEST_KINDS=null_blk
 TEST_DEVS=
-# One request at a time: while some wait there is no room for others to pass by.
+# One request at a time: the others wait
 for_each_device stage hw_queue_depth=1 irqmode=2 completion_nsec=100000
 finish_tests
