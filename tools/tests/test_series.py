@@ -67,6 +67,30 @@ class Parts(unittest.TestCase):
                           for name in names], paths.patches())
 
 
+    def test_every_part_of_ours_has_a_letter(self):
+        lines = paths.SERIES_FILE.read_text().splitlines()
+        for part, _ in series.parts(lines):
+            with self.subTest(part):
+                told = "\n".join(series.letter(part))
+                self.assertTrue(told.isascii())
+                self.assertLessEqual(max(map(len, told.splitlines())), 72)
+                self.assertNotIn("signed-off-by", told.lower())
+        self.assertEqual({path.name for path in (paths.ROOT / "letters").iterdir()},
+                         {series.file_name(part) for part, _ in series.parts(lines)})
+
+    def test_a_letter_that_is_none_ends_in_one_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder, "letters/a-part")
+            place.parent.mkdir()
+            for text in (None, "", "No subject\n\nText.\n", "Subject: only\n"):
+                if text is not None:
+                    place.write_text(text)
+                with self.assertRaises(SystemExit):
+                    series.letter("a part", folder)
+            place.write_text("Subject: a\n b\n\nText.\n")
+            self.assertEqual(series.letter("a part", folder), ("a b", "Text."))
+
+
 class Naming(unittest.TestCase):
     def test_folder(self):
         for path, folder in (("block/bfq-iosched.c", "block"),

@@ -159,6 +159,21 @@ def parts(lines):
     return found
 
 
+def file_name(part):
+    """What files and folders of a part are called."""
+    return part.replace(" ", "-")
+
+
+def letter(part, root=paths.ROOT):
+    """(subject, text) of the cover letter of a part."""
+    path = Path(root) / "letters" / file_name(part)
+    head, _, text = (read(path) if path.is_file() else "").partition("\n\n")
+    if not head.startswith("Subject: ") or not text.strip():
+        die(f"{path} is no cover letter of the part '{part}'",
+            "its first line is `Subject: ...`, then an empty one and the text")
+    return " ".join(head.split()[1:]), text.strip()
+
+
 def load(root=paths.ROOT):
     """[(name, text)] of the patch files, in order."""
     root = Path(root)
