@@ -187,7 +187,9 @@ class BreaksTest(unittest.TestCase):
                 # or is applied: then another test is to fail, not this
                 self.assertTrue(self.applies(patch) or self.applies(patch, "-R"))
 
-    def test_each_is_in_the_readme(self):
+    def test_each_is_in_the_readme_and_no_other(self):
         readme = (paths.ROOT / "tools/tests/README.md").read_text()
-        for patch in (paths.ROOT / "tools/tests/breaks").iterdir():
-            self.assertIn(patch.name, readme)
+        there = {path.name for path in (paths.ROOT / "tools/tests/breaks").iterdir()}
+        for name in there:
+            self.assertIn(name, readme)
+        self.assertLessEqual(set(re.findall(r"[\w-]+\.patch", readme)), there)
