@@ -169,6 +169,14 @@ class CallTest(unittest.TestCase):
         self.assertRegex(done.stderr, r"^error: .*'nonsense'.*unit.*\n$")
 
 
+class PapersTest(unittest.TestCase):
+    def test_maintainers_lists_what_is_there(self):
+        text = (paths.ROOT / "MAINTAINERS").read_text()
+        named = re.findall(r"(?m)^F:\t(\S+)$", text)
+        self.assertGreater(len(named), 5)
+        self.assertEqual([name for name in named if not (paths.ROOT / name).exists()], [])
+
+
 class BreaksTest(unittest.TestCase):
     """The deliberate breaks of README.md have to follow the code."""
 
