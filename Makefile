@@ -14,8 +14,8 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup base qemu tree refresh am kernels boot scaletest manycore \
-	parts deb bench slowdisk promises plugtest nvme-study report compare check \
-	check-nvme check-long stress clean
+	parts part-table deb bench slowdisk promises plugtest nvme-study report \
+	compare check check-nvme check-long stress clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -55,6 +55,9 @@ refresh: ## Write the commits of build/tree back to the patch files
 am: ## Apply the series to a kernel tree, on a branch of its own (KSRC=/path)
 	@tools/series am
 
+parts: ## Each part as mails with its cover letter (KSRC=tree with upstream's tag)
+	@tools/series parts
+
 kernels: ## Build base and patched (CONFIG=small, debug, ...)
 	@tools/kernel/build base $(CONFIG)
 	@tools/kernel/build patched $(CONFIG)
@@ -66,7 +69,7 @@ boot: ## A shell in a guest (KERNEL=base or patched, CONFIG=, CPUS=)
 manycore: ## Many-core measurement, short table (FULL=1: all cells; PROFILE=1)
 	@tools/manycore/run $(if $(FULL),--full)
 
-parts: ## What each part of the series brings: kernels up to each, one table
+part-table: ## What each part of the series brings: kernels up to each, one table
 	@tools/manycore/parts
 
 bench: ## fio by the wall clock in guests (LOCKSTAT=1), or on DEVICE=/dev/X

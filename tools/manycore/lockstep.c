@@ -34,7 +34,7 @@
 #include "lockstep.h"
 #include "mark.h"
 
-#define EXIT_HUNG	97	/* the runner knows it */
+#define EXIT_HUNG	97
 
 EXPORT int qemu_plugin_version = 3;
 

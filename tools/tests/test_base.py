@@ -1,36 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
 """Versions, the machine's apt configuration, and which QEMU is new enough."""
 import os
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
 
 from blkscale import apt, base, qemu
+from test_ui import error_of
 
-DEB822 = """\
-Types: deb
-# an older copy
-URIs: http://archive.example.org/debian
-Suites: bookworm bookworm-updates
-Components: main contrib
-Signed-By:
- -----BEGIN PGP PUBLIC KEY BLOCK-----
- .
- abc
-
-Types: deb
-URIs: http://other.example.org/x
-Suites: stable
-Components: main
-Enabled: no
-"""
-ONE_LINE = """\
-# deb http://old.example.org/debian bookworm main
-deb [arch=amd64 signed-by=/usr/Share/key.gpg] https://vendor.example.org/apt tool main
-deb cdrom:[Debian]/ bookworm main
-deb-src http://mirror.example.org/debian bookworm main
-deb http://mirror.example.org/debian bookworm main non-free # local
+URIS = """\
+'cdrom://Debian/dists/bookworm/main/binary-amd64/Packages.xz' x 0
+'https://vendor.example.org/apt/dists/tool/main/binary-amd64/Packages.xz' x 0
+'https://vendor.example.org/linux/dists/bookworm/stable/binary-amd64/Packages.xz' x 0
+'http://mirror.example.org/debian/dists/bookworm-updates/main/binary-all/Packages.xz' x 0
+'http://mirror.example.org/debian/dists/bookworm/main/binary-amd64/Packages.xz' x 0
 """
 
 
@@ -63,45 +48,33 @@ class Versions(unittest.TestCase):
 
 
 class Sources(unittest.TestCase):
-    def test_deb822(self):
-        found = apt.deb822(DEB822)
-        self.assertEqual(len(found), 1)
-        self.assertEqual(found[0]["suites"], "bookworm bookworm-updates")
-        self.assertIn("\n abc", found[0]["signed-by"])
+    def test_own_archive(self):
+        uri = "http://mirror.example.org/debian"
+        self.assertEqual(apt.own_uri(URIS, "bookworm"), uri)
+        self.assertIsNone(apt.own_uri(URIS, "trixie"))
+        self.assertEqual(apt.own_uri(URIS.replace("/bookworm/", "/stable/"), "bookworm"), uri)
 
-    def test_one_line(self):
-        found = apt.one_line(ONE_LINE)
-        self.assertEqual(found[0]["signed-by"], "/usr/Share/key.gpg")
-        self.assertEqual(found[-1]["components"], "main non-free")
-        own = apt.own_entry(found, "bookworm")
-        self.assertEqual(own["uris"], "http://mirror.example.org/debian")
-        self.assertEqual(own["types"], "deb")
+    def ends(self, *said):
+        """The line of an Archive that ends the program, if apt says this."""
+        done = [subprocess.CompletedProcess([], code, stdout=text) for code, text in said]
+        with tempfile.TemporaryDirectory() as folder, \
+                mock.patch.object(apt, "HOME", Path(folder)), \
+                mock.patch.object(apt, "machine", return_value=("debian", "bookworm")), \
+                mock.patch.object(apt.shutil, "which", return_value="apt-get"), \
+                mock.patch.object(apt, "call", side_effect=done):
+            return error_of(lambda: apt.Archive("x", ["a", "b"]).get(Path(folder, "d"), "p"))[0]
 
-    def test_no_archive_of_the_distribution(self):
-        self.assertIsNone(apt.own_entry(apt.one_line(ONE_LINE), "trixie"))
+    def test_no_archive_and_no_network_end_in_one_line(self):
+        self.assertRegex(self.ends((0, "")), "no entry for debian bookworm main; .*KSRC=")
+        self.assertRegex(self.ends((0, URIS), (100, "E: Failed to fetch p\n")),
+                         "cannot download p: Failed to fetch p; ")
+        self.assertRegex(self.ends((0, URIS), (0, "all done\n")), "cannot download p: all done")
 
-    def test_whole_configuration(self):
-        with tempfile.TemporaryDirectory() as folder:
-            etc = Path(folder)
-            (etc / "sources.list.d").mkdir()
-            (etc / "sources.list.d/debian.sources").write_text(DEB822)
-            (etc / "sources.list.d/x.list.save").write_text(ONE_LINE)
-            own = apt.own_entry(apt.sources(etc), "bookworm")
-        text = apt.entry_text(own, "trixie-backports", "/key.gpg")
-        self.assertIn("Suites: trixie-backports\nComponents: main\nSigned-By: \n -----BEGIN", text)
-
-    def test_entry_gets_the_keyring_and_never_trust(self):
-        entry = {"uris": "http://a", "trusted": "yes", "check-valid-until": "no"}
-        self.assertEqual(apt.entry_text(entry, "s", "/key.gpg"),
-                         "Types: deb\nURIs: http://a\nSuites: s\nComponents: main\n"
-                         "Signed-By: /key.gpg\nCheck-Valid-Until: no\n")
-
-    def test_os_release(self):
-        with tempfile.NamedTemporaryFile("w+") as file:
-            file.write('ID=linuxmint\nID_LIKE="ubuntu debian"\nVERSION_CODENAME=x\n'
-                       "UBUNTU_CODENAME=noble\n")
-            file.flush()
-            self.assertEqual(apt.os_release(file.name), ("ubuntu", "noble"))
+    def test_machine(self):
+        with mock.patch.object(apt.platform, "freedesktop_os_release", return_value={
+                "ID": "linuxmint", "ID_LIKE": "ubuntu debian", "VERSION_CODENAME": "x",
+                "UBUNTU_CODENAME": "noble"}):
+            self.assertEqual(apt.machine(), ("ubuntu", "noble"))
 
     def test_trouble_is_one_line(self):
         self.assertEqual(apt.trouble("Hit:1\nE: No network\nE: more\n"), "No network")

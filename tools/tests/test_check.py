@@ -169,6 +169,14 @@ class CallTest(unittest.TestCase):
         self.assertRegex(done.stderr, r"^error: .*'nonsense'.*unit.*\n$")
 
 
+class PapersTest(unittest.TestCase):
+    def test_maintainers_lists_what_is_there(self):
+        text = (paths.ROOT / "MAINTAINERS").read_text()
+        named = re.findall(r"(?m)^F:\t(\S+)$", text)
+        self.assertGreater(len(named), 5)
+        self.assertEqual([name for name in named if not (paths.ROOT / name).exists()], [])
+
+
 class BreaksTest(unittest.TestCase):
     """The deliberate breaks of README.md have to follow the code."""
 
@@ -187,7 +195,9 @@ class BreaksTest(unittest.TestCase):
                 # or is applied: then another test is to fail, not this
                 self.assertTrue(self.applies(patch) or self.applies(patch, "-R"))
 
-    def test_each_is_in_the_readme(self):
+    def test_each_is_in_the_readme_and_no_other(self):
         readme = (paths.ROOT / "tools/tests/README.md").read_text()
-        for patch in (paths.ROOT / "tools/tests/breaks").iterdir():
-            self.assertIn(patch.name, readme)
+        there = {path.name for path in (paths.ROOT / "tools/tests/breaks").iterdir()}
+        for name in there:
+            self.assertIn(name, readme)
+        self.assertLessEqual(set(re.findall(r"[\w-]+\.patch", readme)), there)

@@ -273,8 +273,7 @@ class Files(unittest.TestCase):
                 mock.patch.object(results.paths, "RESULTS", Path(folder)):
             path = results.add(SCALING, "manycore")
             self.assertEqual(results.load(path), SCALING)
-            self.assertEqual(results.latest("manycore"), path)
-            self.assertIsNone(results.latest("fio"))
+            self.assertEqual(results.files(), [path])
 
 
 def study(sched, kernel, depth, iops, clock="counted", **more):

@@ -47,6 +47,13 @@ class Reading(unittest.TestCase):
 class Parts(unittest.TestCase):
     lines = ["# part: one", "a", "b", "", "# part: two and more", "# why", "c"]
 
+    def test_ends_and_those_that_stand_alone(self):
+        self.assertEqual(series.ends(self.lines, ["1", "2", "3"]),
+                         [("one", "2"), ("two and more", "3")])
+        self.assertEqual(series.alone(self.lines), set())
+        self.assertEqual(series.alone([*self.lines[:5], "# alone: a reason", "c"]),
+                         {"two and more"})
+
     def test_parts(self):
         self.assertEqual(series.parts(self.lines),
                          [("one", ["a", "b"]), ("two and more", ["c"])])
@@ -65,6 +72,30 @@ class Parts(unittest.TestCase):
         lines = paths.SERIES_FILE.read_text().splitlines()
         self.assertEqual([paths.ROOT / name for _, names in series.parts(lines)
                           for name in names], paths.patches())
+
+
+    def test_every_part_of_ours_has_a_letter(self):
+        lines = paths.SERIES_FILE.read_text().splitlines()
+        for part, _ in series.parts(lines):
+            with self.subTest(part):
+                told = "\n".join(series.letter(part))
+                self.assertTrue(told.isascii())
+                self.assertLessEqual(max(map(len, told.splitlines())), 72)
+                self.assertNotIn("signed-off-by", told.lower())
+        self.assertEqual({path.name for path in (paths.ROOT / "letters").iterdir()},
+                         {series.file_name(part) for part, _ in series.parts(lines)})
+
+    def test_a_letter_that_is_none_ends_in_one_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder, "letters/a-part")
+            place.parent.mkdir()
+            for text in (None, "", "No subject\n\nText.\n", "Subject: only\n"):
+                if text is not None:
+                    place.write_text(text)
+                with self.assertRaises(SystemExit):
+                    series.letter("a part", folder)
+            place.write_text("Subject: a\n b\n\nText.\n")
+            self.assertEqual(series.letter("a part", folder), ("a b", "Text."))
 
 
 class Naming(unittest.TestCase):
@@ -253,6 +284,68 @@ class Commits(unittest.TestCase):
         self.run_series("am", fails=True)
         self.run_series("am", KSRC=str(self.root / "nowhere"), fails=True)
         self.run_series("am", KSRC=str(self.root / "block"), fails=True)
+
+    def parted(self):
+        """Three patches in three parts, of which the second stands alone."""
+        self.two()
+        self.commit("block: third", "block/bfq.c", "third\n")
+        self.run_series("refresh")
+        (self.root / "series").write_text(
+            "# part: one\nblock/first.patch\n# part: two and more\n# alone\n"
+            "block/second.patch\n# part: three\nblock/third.patch\n")
+        (self.root / "letters").mkdir()
+        for part in ("one", "two-and-more", "three"):
+            (self.root / "letters" / part).write_text(f"Subject: block: {part}\n\nWhy {part}.\n")
+        (self.root / "base").write_text("upstream: v7.3\n")
+
+    def test_parts_are_mails_under_their_letters(self):
+        self.parted()
+        said = self.run_series("parts")
+        self.assertIn("git am -s", said)
+        home = self.root / "build/parts"
+        self.assertEqual(sorted(str(path.relative_to(home)) for path in home.glob("*/*")), [
+            "01-one/0000-cover-letter.patch", "01-one/0001-block-first.patch",
+            "02-two-and-more/0000-cover-letter.patch", "02-two-and-more/0001-block-second.patch",
+            "03-three/0000-cover-letter.patch", "03-three/0001-block-third.patch"])
+        cover = (home / "02-two-and-more/0000-cover-letter.patch").read_text()
+        for words in ("Subject: [PATCH 0/1] block: two-and-more\n\nWhy two-and-more.\n",
+                      "A (1):\n  block: second", "1 file changed", "\nbase: v7.3\n"):
+            self.assertIn(words, cover)
+        self.assertNotIn("***", cover)
+        self.assertNotIn("prerequisite", cover)
+        self.assertEqual((home / "03-three/0000-cover-letter.patch").read_text()
+                         .count("prerequisite-patch-id"), 2)
+        mail = (home / "03-three/0001-block-third.patch").read_text()
+        self.assertIn("Subject: [PATCH 1/1] block: third", mail)
+        self.assertNotIn("Signed-off-by", mail)
+        self.git("checkout", "-q", "--detach", "base")
+        for folder in ("02-two-and-more", "03-three"):	# neither touches what the first does
+            self.git("am", *(home / folder).glob("0*[1-9]*"))
+
+    def test_parts_name_the_commit_of_upstream(self):
+        self.parted()
+        self.assertIn("no tag v7.3", self.run_series("parts", KSRC=str(self.tree), fails=True))
+        self.git("tag", "v7.3", "base")
+        self.run_series("parts", KSRC=str(self.tree))
+        self.assertIn(f"\nbase-commit: {self.git('rev-parse', 'base')}\n", (
+            self.root / "build/parts/01-one/0000-cover-letter.patch").read_text())
+
+    def test_parts_that_cannot_be_written(self):
+        self.run_series("refresh")
+        self.assertIn("empty", self.run_series("parts", fails=True))
+        self.parted()
+        (self.root / "letters/one").unlink()
+        self.assertIn("letters/one", self.run_series("parts", fails=True))
+        self.commit("block: fourth", "block/new.c", "x\n")
+        self.assertIn("make refresh", self.run_series("parts", fails=True))
+        shutil.rmtree(self.tree)
+        self.assertIn("make base", self.run_series("parts", fails=True))
+
+    def test_a_part_that_does_not_stand_alone(self):
+        self.parted()
+        lines = (self.root / "series").read_text()
+        (self.root / "series").write_text(lines.replace("three\n", "three\n# alone\n"))
+        self.assertIn("block/third.patch does not apply", self.run_series("parts", fails=True))
 
     def test_a_series_off_its_base_is_refused(self):
         self.git("checkout", "-q", "--orphan", "new")

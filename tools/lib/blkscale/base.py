@@ -102,18 +102,17 @@ def from_archive(into):
     facts = paths.base_facts()
     package, wanted = facts["package"], facts["version"]
     else_how = f"or use a tree of yours: KSRC=/path to Linux {wanted}.x"
-    family, name = apt.os_release()
+    family, name = apt.machine()
     suites = [name, f"{name}-updates"] if family == "ubuntu" else [facts["suite"]]
     archive = apt.Archive("base", suites)
-    wrong = archive.update()
-    version = archive.newest(package, wanted)
+    version, wrong = archive.newest(package)
     if not version:
         if wrong:
             die(f"cannot read the {family} archive: {wrong}", f"mend the network, {else_how}")
         die(f"the {family} archive ({', '.join(suites)}) has no {package} {wanted}.x",
             f"take the version that `base` names from elsewhere: {else_how[3:]}")
     note(f"fetching {package} {version}, about 170 MB")
-    deb = archive.download(package, version, DOWNLOADS)
+    deb, = archive.get(DOWNLOADS, "download", f"{package}={version}")
     half = DOWNLOADS / "unpacked"
     shutil.rmtree(half, ignore_errors=True)
     apt.unpack(deb, half)

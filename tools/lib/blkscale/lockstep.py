@@ -17,7 +17,6 @@ PLUGIN = PROGRAMS / "lockstep.so"
 CPU_MODEL = "max,-hypervisor"
 APPEND = "idle=poll mitigations=off nokaslr quiet loglevel=5 "\
     "rcupdate.rcu_cpu_stall_suppress=1"
-HUNG_STATUS = 97
 
 _FLAGS = ["-O2", "-Wall", "-pthread"]
 _BUILDS = {

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from . import boot, lockstep, paths, results
 from .symbols import Symbols, by_function
-from .workloads import (DEVICES, HOTPLUG, POSSIBLE, TICK_DISK, WORKLOADS,
+from .workloads import (HOTPLUG, POSSIBLE, TICK_DISK, WORKLOADS,
                         device, load_arguments)
 
 JOB = paths.ROOT / "tools/manycore/guest"
@@ -208,11 +208,11 @@ def hang_text(hang, symbols):
 
 def measure(cells, tell=None, **how):
     """All cells of a place; a guest that hangs is started again for the rest.
-    {cell: outcome}."""
+    {cell: outcome}.  tell(cells) gives what is called with a guest's output."""
     outcome, left = {}, list(cells)
     while left:
-        settled = boot_once(left, tell=tell, **how)
-        if not settled:	# never: each boot settles one at least
+        settled = boot_once(left, tell=tell and tell(left), **how)
+        if not settled:
             settled = {left[0]: Outcome(trouble="the guest did nothing")}
         outcome.update(settled)
         left = [cell for cell in left if cell not in outcome]

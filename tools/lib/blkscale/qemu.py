@@ -66,22 +66,22 @@ def present():
 def fetch():
     """Unpack a new enough QEMU from the distribution's archive into build/."""
     least = paths.base_facts()["qemu"]
-    family, name = apt.os_release()
+    family, name = apt.machine()
     suites = [name, f"{name}-updates", f"{name}-backports"]
     other = f"install QEMU {least} or newer by other means and name it: QEMU=/path/to/{PROGRAM}"
     archive = apt.Archive("qemu", suites)
-    wrong = archive.update()
-    found = archive.newest("qemu-system-x86")
+    found, wrong = archive.newest("qemu-system-x86")
     if not found:
         die(f"cannot read {family}'s archive: {wrong or 'it has no qemu-system-x86'}",
             f"mend the network, or {other}")
     if numbers(found.rpartition(":")[2]) < numbers(least):
         die(f"{family} {name} has QEMU {found}, and {least} is needed", other)
     note(f"fetching QEMU {found}")
-    suite = next(s for s in suites if archive.holds(s, "qemu-system-x86", found))
     half = HOME.with_name("qemu.half")
     shutil.rmtree(half, ignore_errors=True)
-    for deb in archive.download_with_needs("qemu-system-x86", suite):
+    # with what it needs and is not installed
+    for deb in archive.get(apt.HOME / "qemu/debs", "install", "--download-only", "--reinstall",
+                           "--no-install-recommends", "qemu-system-x86"):
         apt.unpack(deb, half)
     if not good(*unpacked(half)):
         die(f"the QEMU unpacked in {half} does not run",

@@ -125,16 +125,10 @@ def _is_record(rec):
         and all(name in rec for name in KEY + ("kernel",))
 
 
-def files(what="*"):
+def files():
     """Result files, oldest first."""
-    found = paths.RESULTS.glob(f"{what}-*.json")
+    found = paths.RESULTS.glob("*-*.json")
     return sorted(found, key=lambda p: (p.stat().st_mtime, p.name))
-
-
-def latest(what="*"):
-    """The newest result file of a kind, or None."""
-    found = files(what)
-    return found[-1] if found else None
 
 
 def newest():

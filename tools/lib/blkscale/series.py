@@ -11,10 +11,11 @@ from pathlib import Path
 from . import git, paths
 from .ui import die
 
-FORMAT = ["format-patch", "--stdout", "--zero-commit", "--no-signature",
-          "--full-index", "-N", "--no-base", "--no-thread", "--no-notes", "--no-attach",
-          "--subject-prefix=PATCH", "--src-prefix=a/", "--dst-prefix=b/",
-          "--diff-algorithm=myers"]
+FORM = ["--zero-commit", "--no-signature", "--full-index", "--no-thread", "--no-notes",
+        "--no-attach", "--subject-prefix=PATCH", "--src-prefix=a/", "--dst-prefix=b/",
+        "--diff-algorithm=myers"]
+FORMAT = ["format-patch", "--stdout", "-N", "--no-base", *FORM]
+MAILS = ["format-patch", "-q", "-n", "--cover-letter", "--base=base", *FORM]
 # How many folders deep patches are kept; elsewhere two.
 DEPTH = {"block": 1, "tools": 4}
 
@@ -159,6 +160,39 @@ def parts(lines):
     return found
 
 
+def alone(lines):
+    """The parts that stand on base and on no other part: those that have a line
+    `# alone` below their name."""
+    found, part = set(), None
+    for line in map(str.strip, lines):
+        if line.startswith("# part:"):
+            part = line.partition(":")[2].strip()
+        elif line.startswith("# alone"):
+            found.add(part)
+    return found
+
+
+def ends(lines, commits):
+    """[(part, its last commit)], given the commits of all patches."""
+    at = 0
+    return [(part, commits[(at := at + len(names)) - 1]) for part, names in parts(lines)]
+
+
+def file_name(part):
+    """What files and folders of a part are called."""
+    return part.replace(" ", "-")
+
+
+def letter(part, root=paths.ROOT):
+    """(subject, text) of the cover letter of a part."""
+    path = Path(root) / "letters" / file_name(part)
+    head, _, text = (read(path) if path.is_file() else "").partition("\n\n")
+    if not head.startswith("Subject: ") or not text.strip():
+        die(f"{path} is no cover letter of the part '{part}'",
+            "its first line is `Subject: ...`, then an empty one and the text")
+    return " ".join(head.split()[1:]), text.strip()
+
+
 def load(root=paths.ROOT):
     """[(name, text)] of the patch files, in order."""
     root = Path(root)
@@ -180,6 +214,23 @@ def texts(tree, tip="series", base="base"):
     """The patch texts of the commits between base and tip."""
     return [git.raw(tree, *FORMAT, "-1", one).decode("utf-8", "surrogateescape")
             for one in commits(tree, tip, base)]
+
+
+def need_same(tree):
+    """The tree holds what the patch files say, or the program ends."""
+    if texts(tree) != [text for _, text in load()]:
+        die(f"{tree} is not what the patch files say", "run `make tree` or `make refresh`")
+
+
+def mails(tree, start, end, folder, part, base_line):
+    """Write the mails of the commits between start and end, under the part's
+    letter, into a folder; git's shortlog, diffstat and prerequisites stay."""
+    title, text = letter(part)
+    git.git(tree, *MAILS, "-o", folder, f"{start}..{end}")
+    cover = folder / "0000-cover-letter.patch"
+    write(cover, read(cover).replace("*** SUBJECT HERE ***", title)
+          .replace("*** BLURB HERE ***", text)
+          .replace(f"base-commit: {git.rev(tree, 'base')}", base_line))
 
 
 def whole_files(patches):
