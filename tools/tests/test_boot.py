@@ -85,6 +85,22 @@ class BootTest(unittest.TestCase):
             result = self.boot(f"echo '{line}' >$OUT/console.log; sleep 60")
         self.assertRegex(result.trouble, "^the guest is stuck; .*console.log:1: ")
 
+    def lost_timer(self, job):
+        """Job output of a guest that loses a timer once."""
+        stuck = ("INFO: task sh:1 blocked for more than 20 seconds.\n"
+                 f"rcu: {boot.LOST_TIMER} on cpu=1")
+        script = (f"if [ -e $OUT/again ]; then {GOOD}; else touch $OUT/again; "
+                  f"echo '{job}' >$OUT/job.log; echo '{stuck}' >$OUT/console.log; "
+                  "sleep 60; fi")
+        with mock.patch.object(boot, "GRACE", 1):
+            return self.boot(script)
+
+    def test_once_more_if_a_timer_is_lost(self):
+        self.assertTrue(self.lost_timer("# begin order").ok)
+
+    def test_not_once_more_if_there_are_results(self):
+        self.assertIn("stuck", self.lost_timer("ok 1 order").trouble)
+
     def test_qemu_does_not_outlive_us(self):
         code = ("import sys; sys.path.insert(0, sys.argv[1])\n"
                 "from blkscale import boot\n"

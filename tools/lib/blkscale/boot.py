@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Booting a kernel under QEMU on the host's own root, and running a job in it."""
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -18,10 +19,12 @@ INIT = paths.ROOT / "tools/boot/init"
 TROUBLE_STATUS = 70
 KEPT = 200		# folders of earlier boots
 TRACE = "qemu.trace"
-GRACE = 15		# seconds for the rest of a report of something stuck
+GRACE = 60		# seconds for the rest of a report of something stuck, and RCU's
 START = 150		# seconds until the job begins
 NOT_STARTED = "the guest did not begin its job"
 LOST_TIMER = "Possible timer handling issue"
+STUCK = re.compile("detected stalls|blocked for more than")
+RESULT = re.compile(r"^(not )?ok\b", re.M)
 
 # What every guest gets; later words win.  rcu: an emulated CPU that waits
 # for the host's is no stall.
@@ -347,13 +350,15 @@ def _judge(result, ended, process, races):
 
 def _lost(result):
     """An emulated machine may lose its way in the firmware or the boot, or the
-    timer of a CPU that it starts; its job has not begun then."""
-    if result.status is not None or result.log.exists():
+    timer of a CPU that it starts: then its job has no result yet."""
+    if result.status is not None:
+        return False
+    if result.log.exists() and RESULT.search(result.log.read_text(errors="replace")):
         return False
     found = trouble.report(result.console)
     if not found:
         return NOT_STARTED in (result.trouble or "")
-    return "detected stalls" in found.splitlines()[0] and \
+    return bool(STUCK.search(found.splitlines()[0])) and \
         LOST_TIMER in result.console.read_text(errors="replace")
 
 
@@ -394,6 +399,7 @@ def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
                       races)
         if _lost(result):
             note(f"{result.trouble.splitlines()[0]}; once more")
+            result.log.unlink(missing_ok=True)
             result = _run(argv, environment, out, shell, timeout, silent,
                           on_output, races)
         return result
