@@ -24,7 +24,7 @@ START = 150		# seconds until the job begins
 NOT_STARTED = "the guest did not begin its job"
 LOST_TIMER = "Possible timer handling issue"
 STUCK = re.compile("detected stalls|blocked for more than")
-RESULT = re.compile(r"^(not )?ok\b", re.M)
+RESULT = re.compile(r"^(?!#|TAP version|$)", re.M)	# of a job
 
 # What every guest gets; later words win.  rcu: an emulated CPU that waits
 # for the host's is no stall.
