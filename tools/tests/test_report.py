@@ -394,7 +394,7 @@ class Readme(unittest.TestCase):
             readme.write(SCALING)
             self.assertEqual(readme.check(), 0)
             text = readme.README.read_text()
-            self.assertIn("x2.00", text)
+            self.assertIn("84.1 -> 168 **0.06**", text)
             self.assertIn("scaling.svg", text)
             self.assertIn("# Measured", readme.RESULTS.read_text())
             self.assertEqual(len(readme.FIGURES.read_text().splitlines()),
@@ -404,7 +404,7 @@ class Readme(unittest.TestCase):
         with tempfile.TemporaryDirectory() as where, self.folder(where), \
                 contextlib.redirect_stderr(io.StringIO()):
             readme.write(SCALING)
-            text = readme.README.read_text().replace("x2.00", "x3.00")
+            text = readme.README.read_text().replace("**0.06**", "**0.60**")
             readme.README.write_text(text)
             with self.assertRaises(SystemExit):
                 readme.check()

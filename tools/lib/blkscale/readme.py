@@ -34,11 +34,13 @@ def shown(names, folder):
 
 
 def measured(records):
-    """The README's measured part: the picture, the scaletest, what was lost on
+    """The README's measured part: the picture, what is gained, what was lost on
     slow disks, and how many promises are kept."""
     parts = shown([name for name in svg.pictures(records) if name == SCALING],
                   README.parent)
-    parts += [table.markdown() for table in report.manycore(records)[:1]]
+    gained = report.gained(records)
+    if gained:
+        parts.append(gained.markdown())
     lost = report.lost(records)
     if lost:
         parts.append("### Lost on slow disks\n")

@@ -103,6 +103,56 @@ def manycore_cell(pair):
     return (" -> ".join(shown) + (f" **{gain}**" if gain else "")).strip()
 
 
+# What a user has, in the README: (workload, vCPUs, how it is called there)
+GAINED = [("scaletest", 1, "4 in flight a CPU, 128 tags"), ("scaletest", 8, ""),
+          ("scaletest", 16, ""), ("scaletest", 32, ""),
+          ("qd1", 16, "1 in flight a CPU"),
+          ("batchtest", 16, "8 a submission, a queue a CPU"),
+          ("scsi", 16, "scsi_debug"), ("nvme-scaletest", 16, "nvme-loop"),
+          ("one-group", 16, "all in a cgroup"),
+          ("two-groups", 16, "in two cgroups"),
+          ("saturated", 16, "8 tags: always full"),
+          ("flash8", 8, "flash disk, 8 tags: always full")]
+
+
+def gained(records):
+    """Of the loads above: none, and what base and patched do."""
+    cells = pairs(r for r in records if r["what"] == "manycore")
+    rows, used = [], []
+    for name, cpus, words in GAINED:
+        row = {cell[3]: pair for cell, pair in cells.items()
+               if (cell[1], cell[4]) == (name, cpus)}
+        if not row:
+            continue
+        used += [rec for sched in ("none", "mq-deadline", "bfq")
+                 for rec in row.get(sched, {}).values()]
+        of = row.get("none", {})
+        best = "patched" if "patched" in of else "base"
+        none = value(of, best, "ios_per_mtick")
+        shown = []
+        for sched in ("mq-deadline", "bfq"):
+            pair = row.get(sched, {})
+            share = ratio(value(pair, "patched", "ios_per_mtick"), none)
+            shown.append(figures(pair, "ios_per_mtick") +
+                         (f" **{share:.2f}**" if share else ""))
+        rows.append([f"{name}: {words}" if words else name, cpus,
+                     figure(of, best, "ios_per_mtick"), *shown])
+    return Table("I/Os per million ticks, base -> patched **share of none**",
+                 ["load", "CPUs", "none", "mq-deadline", "bfq"], rows,
+                 spreads(used) + short_origin(used)) if rows else None
+
+
+def short_origin(records):
+    """One line for all; RESULTS.md has the commands."""
+    series = sorted({rec["series"] for rec in records if rec["kernel"] == "patched"})
+    dates = sorted(rec["date"][:10] for rec in records)
+    return ["Measured: " + "; ".join([
+        f"Linux {', '.join(sorted({rec['release'] for rec in records}))}",
+        *(f"series {name}" for name in series),
+        dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}",
+        "commands in tools/report/RESULTS.md"])]
+
+
 def manycore(records):
     """The scaletest, then all other loads: schedulers across."""
     cells = pairs(r for r in records
