@@ -24,6 +24,12 @@ MARK = "<!-- measured -->"
 HOW = "run tools/report/report --readme"
 
 
+NVME = """The NVMe study's disk is nvme-loop, whose target lies in the guest: target and
+driver take 4,900 of the 12,900 instructions of a write without a scheduler, so a
+scheduler's part is smaller there than on a null_blk, but not hidden. In tick time
+94 % of an I/O are the target's: that hides what the patched schedulers cost, not
+what base's do.
+"""
 NOTE = "<!-- Written by tools/report/report --readme{}. -->\n"
 
 
@@ -56,6 +62,7 @@ def everything(records):
     pictures = shown(svg.pictures(records), RESULTS.parent)
     return "\n".join([NOTE.format(""), "# Measured\n",
                       "All tables; how to read them is in README.md.\n",
+                      NVME,
                       *pictures, *tables])
 
 
