@@ -122,7 +122,7 @@ def gained(records):
     for name, cpus, words in GAINED:
         row = {cell[3]: pair for cell, pair in cells.items()
                if (cell[1], cell[4]) == (name, cpus)}
-        if not row:
+        if not any("patched" in pair for pair in row.values()):
             continue
         used += [rec for sched in ("none", "mq-deadline", "bfq")
                  for rec in row.get(sched, {}).values()]
