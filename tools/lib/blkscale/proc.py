@@ -19,6 +19,16 @@ def tail(path, lines=1):
     return [line.strip() for line in text.splitlines() if line.strip()][-lines:]
 
 
+def missing(needed):
+    """The packages of which the program or file that they bring is not there, of
+    {package: program or /file}."""
+    # Not in every user's PATH, and needed all the same.
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    return [package for package, brings in needed.items()
+            if not (Path(brings).exists() if brings.startswith("/")
+                    else shutil.which(brings, path=path))]
+
+
 def kill_group(process, patience=5):
     """End a process that was started with its own session, and its children.
 
