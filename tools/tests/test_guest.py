@@ -4,6 +4,7 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import io
+import os
 import re
 import shutil
 import subprocess
@@ -279,10 +280,21 @@ class SelftestsTest(unittest.TestCase):
 class SharedShellTest(unittest.TestCase):
     """Functions of common.sh and the judgement of the order test."""
 
+    # what common.sh uses of a kernel tree's kselftest/ktap_helpers.sh
+    KTAP = """
+KTAP_TESTNO=1 KSFT_SKIP=4
+__ktap_test() { echo $1 $((KTAP_TESTNO++)) $2 ${3:+# $3}; }
+ktap_test_pass() { __ktap_test ok "$1"; }
+ktap_test_fail() { __ktap_test "not ok" "$1"; }
+"""
+
     def shell(self, text):
-        done = subprocess.run(
-            ["bash", "-c", f'. "{SELFTESTS}/common.sh"\n{text}'],
-            capture_output=True, text=True)
+        with tempfile.NamedTemporaryFile("w", suffix=".sh") as ktap:
+            ktap.write(self.KTAP)
+            ktap.flush()
+            done = subprocess.run(
+                ["bash", "-c", f'. "{SELFTESTS}/common.sh"\n{text}'],
+                capture_output=True, text=True, env={**os.environ, "KTAP": ktap.name})
         return done.returncode, done.stdout
 
     def test_value_of(self):

@@ -7,8 +7,8 @@
 #   TEST_DEVS="/dev/vdb /dev/nvme1n1" ./test_verify.sh
 # and in TEST_BAD_DEVS, of which each 13th block of 4 KiB in the first MiB cannot
 # be written.
-# TEST_SCHEDS, TEST_KINDS, TEST_PARTS ("direct f*") and BLKLOAD narrow or redirect a
-# run. TEST_UNTIL_RED ends it with the first failure.
+# TEST_SCHEDS, TEST_KINDS, TEST_PARTS ("direct f*"), BLKLOAD and KTAP narrow or redirect
+# a run. TEST_UNTIL_RED ends it with the first failure.
 #
 # What is done often is done without other programs: in a busy guest each takes most
 # of a second to start.
@@ -25,20 +25,19 @@ SDEBUG_NSEC=100000
 MANY=1000000	# faults: no end of them, but they are counted
 TEST_NAME=$(basename "$0" .sh)
 TEST_NAME=${TEST_NAME#test_}
-KSFT_SKIP=4
 
-nr=0
-failed=0
-passed=0
 null_made=()
 md_made=()
 nvmet_made=
 bg=()
 reason=
 
+# shellcheck source=/dev/null
+. "${KTAP:-$BLK_DIR/../kselftest/ktap_helpers.sh}"
+
 skip_all() {
-	echo "1..0 # SKIP $1"
-	exit $KSFT_SKIP
+	ktap_skip_all "$1"
+	exit "$KSFT_SKIP"
 }
 
 need_program() {
@@ -53,23 +52,20 @@ need_hotplug() {
 
 # result OK-STATUS NAME...: one TAP line; $reason tells why it failed
 result() {
-	local status=$1 line
+	local status=$1
 	shift
 
-	nr=$((nr + 1))
 	if [ "$status" -eq 0 ]; then
-		passed=$((passed + 1))
-		line="ok $nr $TEST_NAME: $*"
-	elif [ "$status" -eq $KSFT_SKIP ]; then
-		line="ok $nr $TEST_NAME: $* # SKIP $reason"
+		ktap_test_pass "$TEST_NAME: $*"
+	elif [ "$status" -eq "$KSFT_SKIP" ]; then	# with the reason
+		__ktap_test ok "$TEST_NAME: $*" "SKIP $reason"
+		KTAP_CNT_SKIP=$((KTAP_CNT_SKIP + 1))
 	else
-		failed=$((failed + 1))
-		line="not ok $nr $TEST_NAME: $*"
-		echo "# $reason"
+		note "$reason"
+		ktap_test_fail "$TEST_NAME: $*"
+		[ -z "$TEST_UNTIL_RED" ] || exit 1
 	fi
 	reason=
-	echo "$line"
-	[ "$failed" -eq 0 ] || [ -z "$TEST_UNTIL_RED" ] || exit 1
 }
 
 note() {
@@ -84,7 +80,7 @@ fail() {
 
 skip() {
 	reason=$1
-	return $KSFT_SKIP
+	return "$KSFT_SKIP"
 }
 
 start_tests() {
@@ -94,7 +90,7 @@ start_tests() {
 	BLK_TMP=$(mktemp) || exit 1
 	trap cleanup EXIT
 	trap 'exit 1' INT TERM
-	echo "TAP version 13"
+	ktap_print_header
 	dmesg_mark
 }
 
@@ -105,10 +101,12 @@ finish_tests() {
 	status=$?
 	TEST_NAME=${FIRST_NAME:-$TEST_NAME}
 	result $status "kernel log has no complaint"
-	echo "1..$nr"
-	[ "$failed" -eq 0 ] || exit 1
-	[ "$passed" -gt 1 ] || exit $KSFT_SKIP
-	exit 0
+	ktap_set_plan $((KTAP_TESTNO - 1))
+	if [ "$KTAP_CNT_FAIL" -eq 0 ] && [ "$KTAP_CNT_PASS" -le 1 ]; then
+		ktap_print_totals
+		exit "$KSFT_SKIP"
+	fi
+	ktap_finished
 }
 
 cleanup() {

@@ -348,23 +348,35 @@ change() {
 		fail "not held off for 125 ms: $r"
 }
 
-# Of two processes with weights of 80 and 10 all are inserted, and the shares are those
-# of the weights.
-weights() {
-	local disk=$1 queue=/sys/block/$1/queue from=
+# by_weight DISK WHAT: two loads of weights 80 and 10 run, the latter in the second half.
+# While the disk is kept for one it issues directly; that counts as its share.
+by_weight() {
+	local from=0 light all
 
-	let_issue "$disk" bfq || return
-	echo 2 >"$queue/nomerges"
-	put "$queue/iosched/max_budget" 128 && put "$queue/iosched/slice_idle" 400 || return
+	during "$1" "${@:2}" && background_stop || return
+	all=$issued
+	[ "$direct" -ge 10 ] || { fail "${*:2}: only $direct of $all issued directly"; return; }
+	light=$(value_of issued "$(issued_directly $HALF)")
+	note "$1: ${*:2}: $light of the lower weight"
+	[ "$light" -gt 0 ] && [ "$all" -ge $((light * 4)) ] ||
+		fail "${*:2}: of $all reads $light are of weight 10, and not of 80"
+}
+
+weigh() {	# small budgets: many turns in the time of the test
+	local io=/sys/block/$1/queue/iosched
+
+	let_issue "$1" bfq && echo 2 >"/sys/block/$1/queue/nomerges" &&
+		put "$io/max_budget" 128 && put "$io/slice_idle" 400
+}
+
+weights() {
+	local disk=$1
+
+	weigh "$disk" || return
 	background "$disk" -d 2 -b 2 -r 100 -z 32m -P 2:0
 	background "$disk" -d 2 -b 2 -r 100 -z 32m -o 32m -P 2:7
 	sleep 0.5
-	during "$disk" "weights 80 and 10" && allowed=10 none "$disk" "weights 80 and 10" &&
-		background_stop || return
-	light=$(value_of issued "$(issued_directly $HALF)")
-	note "$disk: $light of the lower weight"
-	[ "$light" -gt 0 ] && [ "$issued" -ge $((light * 4)) ] ||
-		fail "of $issued reads $light are of weight 10, and not of 80"
+	by_weight "$disk" "weights 80 and 10"
 }
 
 leave_groups() {
@@ -374,6 +386,21 @@ leave_groups() {
 
 # Nobody but the groups tells the two from each other
 in_two_groups() {
+	local disk=$1 group
+
+	echo +io >"$groups/cgroup.subtree_control" || { skip "no io controller"; return; }
+	mkdir "$groups"/blktest{1,2} && weigh "$disk" || return
+	put "$groups/blktest1/io.bfq.weight" 800 || return
+	for group in 1 2; do
+		echo $$ >"$groups/blktest$group/cgroup.procs" || return
+		background "$disk" -d 2 -b 2 -r 100 -z 32m -o $((group * 32 - 32))m
+		sleep 0.5
+		[ $group -eq 2 ] || { during "$disk" "one group" && most "$disk" "one group"; } || return
+	done
+	by_weight "$disk" "groups of weights 800 and 100"
+}
+
+two_groups() {
 	local disk=$1 group
 
 	echo +io >"$groups/cgroup.subtree_control" || { skip "no io controller"; return; }

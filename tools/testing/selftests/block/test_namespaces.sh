@@ -111,7 +111,7 @@ if find_namespaces; then
 		result $status "schedulers $scheds"
 	done
 else
-	result $KSFT_SKIP "several"
+	result "$KSFT_SKIP" "several"
 fi
 TEST_NAME="namespaces resize"
 for sched in $TEST_SCHEDS; do
