@@ -58,10 +58,14 @@ def patches():
             for name in patch_lines(SERIES_FILE.read_text().splitlines())]
 
 
-def series_id():
-    """A short name for what the series changes, whatever its messages say."""
+def series_id(measured=False):
+    """A short name for what the series changes, whatever its messages say; only in
+    the kernel that is measured, not in documents and tests, if that is asked."""
     digest = hashlib.sha1()
     for patch in patches():
+        if measured and (patch.parent.name == "tests" or patch.relative_to(ROOT).parts[0]
+                         in ("Documentation", "tools")):
+            continue
         _, diff, changes = patch.read_bytes().partition(b"\ndiff --git ")
         digest.update(diff + changes)
     return digest.hexdigest()[:12]

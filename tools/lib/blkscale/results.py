@@ -35,7 +35,7 @@ def record(what, workload, device, sched, kernel, cpus, values, command,
     rec = {"what": what, "workload": workload, "device": device,
            "sched": sched, "kernel": kernel,
            "release": release or base.split("-")[0], "base": base,
-           "series": paths.series_id(), "cpus": cpus, "date": now(),
+           "series": paths.series_id(measured=True), "cpus": cpus, "date": now(),
            "command": command, "values": values, **more}
     if runs and len(runs) > 1:
         rec["runs"] = runs

@@ -33,7 +33,7 @@ struct options opt = {
 };
 
 uint64_t start_us;
-volatile sig_atomic_t stop;
+atomic_int stop;
 
 static void on_term(int sig)
 {
@@ -150,9 +150,8 @@ static void pause_arg(const char *arg)
 {
 	const char *comma = strchr(arg, ',');
 
-	opt.pause_us[0] = opt.pause_us[1] = atol(arg);
-	if (comma)
-		opt.pause_us[1] = atol(comma + 1);
+	opt.pause_us[0] = atol(arg);
+	opt.pause_us[1] = atol(comma ? comma + 1 : arg);
 }
 
 static void parse(int argc, char **argv)
@@ -161,27 +160,68 @@ static void parse(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "t:d:b:n:s:r:k:p:i:o:z:P:u:l:w:x:cyBe")) != -1) {
 		switch (c) {
-		case 't': opt.threads = atoi(optarg); break;
-		case 'd': opt.depth = atoi(optarg); break;
-		case 'b': opt.batch = atoi(optarg); break;
-		case 'n': opt.ios = atol(optarg); break;
-		case 's': opt.secs = atof(optarg); break;
-		case 'r': opt.reads = atoi(optarg); break;
-		case 'k': block_arg(optarg); break;
-		case 'p': opt.pattern = pattern_arg(optarg); break;
-		case 'i': opt.streams = atoi(optarg); break;
-		case 'o': opt.offset = size_arg(optarg); break;
-		case 'z': opt.size = size_arg(optarg); break;
-		case 'P': prio_arg(optarg); break;
-		case 'u': pause_arg(optarg); break;
-		case 'l': opt.limit_ms = atol(optarg); break;
-		case 'w': opt.apart_ms = atol(optarg); break;
-		case 'x': opt.command = optarg; break;
-		case 'c': opt.pin = true; break;
-		case 'B': opt.together = true; break;
-		case 'y': opt.dsync = true; break;
-		case 'e': opt.errors_allowed = true; break;
-		default: exit(2);
+		case 't':
+			opt.threads = atoi(optarg);
+			break;
+		case 'd':
+			opt.depth = atoi(optarg);
+			break;
+		case 'b':
+			opt.batch = atoi(optarg);
+			break;
+		case 'n':
+			opt.ios = atol(optarg);
+			break;
+		case 's':
+			opt.secs = atof(optarg);
+			break;
+		case 'r':
+			opt.reads = atoi(optarg);
+			break;
+		case 'k':
+			block_arg(optarg);
+			break;
+		case 'p':
+			opt.pattern = pattern_arg(optarg);
+			break;
+		case 'i':
+			opt.streams = atoi(optarg);
+			break;
+		case 'o':
+			opt.offset = size_arg(optarg);
+			break;
+		case 'z':
+			opt.size = size_arg(optarg);
+			break;
+		case 'P':
+			prio_arg(optarg);
+			break;
+		case 'u':
+			pause_arg(optarg);
+			break;
+		case 'l':
+			opt.limit_ms = atol(optarg);
+			break;
+		case 'w':
+			opt.apart_ms = atol(optarg);
+			break;
+		case 'x':
+			opt.command = optarg;
+			break;
+		case 'c':
+			opt.pin = true;
+			break;
+		case 'B':
+			opt.together = true;
+			break;
+		case 'y':
+			opt.dsync = true;
+			break;
+		case 'e':
+			opt.errors_allowed = true;
+			break;
+		default:
+			exit(2);
 		}
 	}
 	opt.file = argv[optind];
@@ -189,11 +229,11 @@ static void parse(int argc, char **argv)
 	if (!opt.file || !(opt.ios || opt.secs) || !opt.depth || !opt.batch ||
 	    !opt.threads || opt.depth > MAX_DEPTH || opt.threads > MAX_THREADS ||
 	    !opt.streams || opt.size / opt.block / opt.threads / opt.streams == 0)
-		die("usage: blkload -n IOS|-s SECONDS [-t threads] [-d depth] [-b batch]"
-		    " [-r %reads] [-k [smaller,]block] [-p random|seq|reverse|alternate]"
-		    " [-i interleaved_streams]"
-		    " [-o offset] [-z size] [-P class:level[,class:level]] [-u pause_us[,of_other_threads]]"
-		    " [-l limit_ms] [-w ms_between_starts] [-x fsync|sg|nvme|read:FILE] [-c] [-B] [-y] [-e] DEVICE");
+		die("usage: blkload -n IOS|-s SECONDS [-t threads] [-d depth] [-b batch]\n"
+		    "[-r %reads] [-k [smaller,]block] [-p random|seq|reverse|alternate]\n"
+		    "[-i interleaved_streams] [-o offset] [-z size] [-P class:level[,class:level]]\n"
+		    "[-u pause_us[,of_other_threads]] [-l limit_ms] [-w ms_between_starts]\n"
+		    "[-x fsync|sg|nvme|read:FILE] [-c] [-B] [-y] [-e] DEVICE");
 }
 
 int main(int argc, char **argv)

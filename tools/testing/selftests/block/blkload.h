@@ -3,8 +3,10 @@
 #define _BLOCK_TEST_BLKLOAD_H
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdnoreturn.h>
 #include <time.h>
 
 #define MAX_DEPTH	1024
@@ -35,7 +37,7 @@ struct worker {
 	uint64_t seed, done, errors, max_us, over3ms;
 	uint64_t lat[LAT_BUCKETS];
 	uint64_t next;			/* blocks handed out so far */
-	volatile uint64_t since;	/* last submission or completion, 0: none in flight */
+	atomic_ullong since;	/* last submission or completion, 0: none in flight */
 };
 
 static inline uint64_t now_us(void)
@@ -47,10 +49,10 @@ static inline uint64_t now_us(void)
 }
 
 extern uint64_t start_us;
-extern volatile sig_atomic_t stop;
+extern atomic_int stop;
 
 /* main */
-void die(const char *what) __attribute__((noreturn));
+noreturn void die(const char *what);
 /* io.c */
 void *run(void *worker);
 /* watch.c: how long the machine stood still, how often queues were run by hand */

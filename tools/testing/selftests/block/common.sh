@@ -200,7 +200,8 @@ md_make() {
 	for member in "$@"; do
 		put $md/new_dev "$(cat "/sys/block/$member/dev")" &&
 			put "$md/dev-$member/slot" $((slot++)) &&
-			put "$md/dev-$member/size" $(($(cat "/sys/block/$member/size") / 2)) || return
+			put "$md/dev-$member/size" \
+				$(($(cat "/sys/block/$member/size") / 2)) || return
 	done
 	put $md/array_state active || return
 	wait_until 10 test -b "/dev/md_$name" || fail "/dev/md_$name did not appear"
@@ -471,7 +472,8 @@ load() {
 		note "$disk: $* (try $try): ${out//$'\n'/; }"
 		[ "$(value_of rescued "$out")" = 0 ] || rescued=$((rescued + 1))
 	done
-	[ $status -ne 5 ] || [ $rescued -eq 3 ] || skip "the machine is too busy for a latency limit" || return
+	[ $status -ne 5 ] || [ $rescued -eq 3 ] ||
+		skip "the machine is too busy for a latency limit" || return
 	fail "blkload $* on $disk: ${out//$'\n'/; }"
 }
 
@@ -571,7 +573,8 @@ what_is_held() {
 	for f in "${told[@]}"; do
 		[ -e "$f" ] || echo "there is no $f"
 	done
-	for f in "$dir"/hctx*/{busy,dispatch,cpu*/*_rq_list} "$dir"/{requeue_list,sched/dispatch}; do
+	for f in "$dir"/hctx*/{busy,dispatch,cpu*/*_rq_list} \
+			"$dir"/{requeue_list,sched/dispatch}; do
 		[ ! -e "$f" ] || [ -z "$(<"$f")" ] || echo "${f#"$dir"/} is not empty"
 	done
 	for f in "$dir"/hctx*/{tags,sched_tags}; do
@@ -656,7 +659,8 @@ declare -A symbols
 # if anything
 symbol() {
 	[ -n "${symbols[$1]+found}" ] ||
-		symbols[$1]=$(awk -v s="$1" '$3 == s || index($3, s ".") == 1 { print $3; exit }' /proc/kallsyms)
+		symbols[$1]=$(awk -v s="$1" '
+			$3 == s || index($3, s ".") == 1 { print $3; exit }' /proc/kallsyms)
 	symbol=${symbols[$1]}
 	[ -n "$symbol" ]
 }

@@ -115,7 +115,8 @@ static void run_sync(struct worker *w)
 
 		if (opt.together && !together(w))
 			break;
-		w->since = t = now_us();
+		t = now_us();
+		w->since = t;
 		if (opt.command)
 			ret = passthrough(opt.command, w->fd) ? -1 : (ssize_t)opt.block;
 		else if (rnd(w) % 100 < opt.reads)
@@ -188,7 +189,7 @@ static bool ahead(struct worker *w)
 	if (opt.pattern != ALTERNATE || __atomic_load_n(&over, __ATOMIC_SEQ_CST))
 		return false;
 	for (i = 0; i < opt.threads; i++)
-		if (w->next > *(volatile uint64_t *)&all[i].next + 2)
+		if (w->next > __atomic_load_n(&all[i].next, __ATOMIC_RELAXED) + 2)
 			return true;
 	return false;
 }

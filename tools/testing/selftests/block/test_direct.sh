@@ -83,11 +83,13 @@ switched() {
 	before=$(count "$disk" direct)
 	does "$disk" || return
 	[ $(($(count "$disk" direct) - before)) -eq "$direct" ] ||
-		{ fail "$direct issued directly, counted: from $before to $(count "$disk" direct)"; return; }
+		{ fail "$direct issued directly, counted: from $before to $(count "$disk" direct)"
+			return; }
 	before=$(count "$disk" inserted)
 	put "$switch" 0 && allowed=0 does_not "$disk" || return
 	[ $(($(count "$disk" inserted) - before)) -eq "$issued" ] ||
-		{ fail "$issued inserted, counted: from $before to $(count "$disk" inserted)"; return; }
+		{ fail "$issued inserted, counted: from $before to $(count "$disk" inserted)"
+			return; }
 	put "$switch" 1 && does "$disk"
 }
 
@@ -126,7 +128,8 @@ tags() {
 	background_stop || return
 	[ "$nr" -eq 0 ] || [ $issued -le $((2 * nr)) ] ||
 		{ fail "${*:4}: the driver has $issued, nr_requests $nr"; return; }
-	[ $direct -le "$nr" ] || { fail "${*:4}: $direct with a driver tag only, nr_requests $nr"; return; }
+	[ $direct -le "$nr" ] ||
+		{ fail "${*:4}: $direct with a driver tag only, nr_requests $nr"; return; }
 	[ $direct -gt 0 ] || [ "$nr" -eq 0 ] || fail "${*:4}: all have a scheduler tag"
 }
 
@@ -187,7 +190,8 @@ full() {
 	r=$(passed)
 	note "$disk: more than it takes: $r"
 	[ "$(value_of seen "$r")" -ge 300 ] || { fail "hardly one has to wait: $r"; return; }
-	[ "$(value_of worst "$r")" -le 40 ] || fail "requests that wait for the device are passed: $r"
+	[ "$(value_of worst "$r")" -le 40 ] ||
+		fail "requests that wait for the device are passed: $r"
 	# the first ones of a CPU on which bios were merged are still inserted
 	least=60 does "$disk"
 }
@@ -232,7 +236,8 @@ two_reads() {
 		wait_until 10 traced issue $FIRST || { fail "class $2 is not issued"; return; }
 		wait_until 20 traced complete $SECOND ||
 			{ fail "class $3 after $2 does not complete"; return; }
-		wait_until 20 traced complete $FIRST || { fail "class $2 does not complete"; return; }
+		wait_until 20 traced complete $FIRST ||
+			{ fail "class $2 does not complete"; return; }
 		trace_end
 		background_stop || return
 		r=$(analyse)
@@ -343,7 +348,8 @@ change() {
 	background_stop && trace_complete || return
 	r=$(hold_off)
 	note "$disk: one of another priority: $r"
-	[ "$(value_of before "$r")" -ge 10 ] || { fail "hardly one was issued directly before: $r"; return; }
+	[ "$(value_of before "$r")" -ge 10 ] ||
+		{ fail "hardly one was issued directly before: $r"; return; }
 	[ "$(value_of first "$r")" -ge 100 ] && [ "$(value_of first "$r")" -le 900 ] ||
 		fail "not held off for 125 ms: $r"
 }
@@ -395,7 +401,8 @@ in_two_groups() {
 		echo $$ >"$groups/blktest$group/cgroup.procs" || return
 		background "$disk" -d 2 -b 2 -r 100 -z 32m -o $((group * 32 - 32))m
 		sleep 0.5
-		[ $group -eq 2 ] || { during "$disk" "one group" && most "$disk" "one group"; } || return
+		[ $group -eq 2 ] || during "$disk" "one group" || return
+		[ $group -eq 2 ] || most "$disk" "one group" || return
 	done
 	by_weight "$disk" "groups of weights 800 and 100"
 }
@@ -494,24 +501,24 @@ TEST_DEVS=
 TEST_KINDS=null_blk
 [ "${kinds/ scsi_debug /}" = "$kinds" ] || TEST_KINDS="null_blk scsi_debug"
 part "" which_do hw_queue_depth=128 irqmode=2 completion_nsec=100000
-part switched switched hw_queue_depth=128 irqmode=2 completion_nsec=100000
+part "switched" switched hw_queue_depth=128 irqmode=2 completion_nsec=100000
 requeues=/dev/null
 part refused refuse hw_queue_depth=64
 requeues=
 TEST_KINDS=null_blk
 part blocking blocks hw_queue_depth=128 irqmode=2 completion_nsec=100000 blocking=1
-part limits limits hw_queue_depth=128 irqmode=2 completion_nsec=700000000
+part "limits" limits hw_queue_depth=128 irqmode=2 completion_nsec=700000000
 part "few tags" few hw_queue_depth=16 irqmode=2 completion_nsec=300000000
-part full full hw_queue_depth=16 irqmode=2 completion_nsec=100000000
+part "full" full hw_queue_depth=16 irqmode=2 completion_nsec=100000000
 for TEST_SCHEDS in $scheds; do
 	case $TEST_SCHEDS in
 	mq-deadline)
-		part classes classes hw_queue_depth=32 irqmode=2 completion_nsec=1500000000 ;;
+		part "classes" classes hw_queue_depth=32 irqmode=2 completion_nsec=1500000000 ;;
 	bfq)
-		part alone alone hw_queue_depth=128 irqmode=2 completion_nsec=100000
-		part first first hw_queue_depth=128 irqmode=2 completion_nsec=100000
-		part change change hw_queue_depth=128 irqmode=2 completion_nsec=100000
-		part weights weights hw_queue_depth=128 irqmode=2 completion_nsec=500000
+		part "alone" alone hw_queue_depth=128 irqmode=2 completion_nsec=100000
+		part "first" first hw_queue_depth=128 irqmode=2 completion_nsec=100000
+		part "change" change hw_queue_depth=128 irqmode=2 completion_nsec=100000
+		part "weights" weights hw_queue_depth=128 irqmode=2 completion_nsec=500000
 		part groups two_groups hw_queue_depth=128 irqmode=2 completion_nsec=100000 ;;
 	esac
 done

@@ -67,7 +67,8 @@ offline() {
 	queue=$(basename "${queue%/cpu_list}")
 	let_issue "$disk" "$3" || return
 	background "$disk" -c -t 4 -d 2
-	wait_until 10 busy_queue "$disk" "$queue" || { fail "CPU 1 issues nothing directly"; return; }
+	wait_until 10 busy_queue "$disk" "$queue" ||
+		{ fail "CPU 1 issues nothing directly"; return; }
 	put $cpu 0 || return
 	! busy_queue "$disk" "$queue" || fail "CPU 1 is offline, its requests are not done"
 	echo 1 >$cpu

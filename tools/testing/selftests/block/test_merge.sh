@@ -17,7 +17,8 @@ merges() {
 	load "$disk" -r 0 "$@" || return
 	merged_since "$disk"
 	note "$disk: $name: $percent % merged (bound $bound %)"
-	[ $percent -ge "$bound" ] || fail "$name: only $percent % of the writes merged, bound $bound %"
+	[ $percent -ge "$bound" ] ||
+		fail "$name: only $percent % of the writes merged, bound $bound %"
 }
 
 merge() {

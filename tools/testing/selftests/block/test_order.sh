@@ -21,9 +21,11 @@ probe_chosen() {
 	for fn in $candidates; do
 		symbol "${fn#*:}" || continue
 		case $fn in
-		r:*) echo "r100:blktest/chosen $symbol rq=\$retval:x64 q=+0(\$retval):x64 hctx=+16(\$retval):x64" ;;
-		p:*) echo "p:blktest/chosen $symbol rq=\$arg2:x64 q=+0(\$arg2):x64 hctx=+16(\$arg2):x64" ;;
-		esac >>$PROBES && return
+		r:*) kind=r100 rq=\$retval ;;
+		p:*) kind=p rq=\$arg2 ;;
+		esac
+		echo "$kind:blktest/chosen $symbol rq=$rq:x64 q=+0($rq):x64 hctx=+16($rq):x64" \
+			>>$PROBES && return
 	done
 	skip "no probe for the requests that $1 chooses"
 }

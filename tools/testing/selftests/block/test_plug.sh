@@ -95,7 +95,8 @@ buffered() {
 	merged_since "$disk"
 	exec {file}>&-
 	note "$disk: $percent % merged"
-	[ $percent -ge 45 ] && [ $percent -le 60 ] || fail "$percent % of the buffers merged, and not half"
+	[ $percent -ge 45 ] && [ $percent -le 60 ] ||
+		fail "$percent % of the buffers merged, and not half"
 }
 
 # Two members, of which the second one has a scheduler

@@ -99,7 +99,7 @@ any() {
 change() {
 	local disk=$1 kind=$2 sched=$3 q=/sys/block/$1/queue cpu burst pid
 
-	any scheduler scheduler depth size queues cpu cpu burst burst group second
+	any scheduler depth size queues cpu burst scheduler cpu burst group second
 	case $any in
 	scheduler)
 		any none mq-deadline kyber bfq

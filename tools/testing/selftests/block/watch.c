@@ -47,12 +47,13 @@ static void show_queues(const char *disk)
 {
 	char command[512];
 
-	snprintf(command, sizeof(command), "cd /sys/kernel/debug/block/%s && "
-		 "{ cat /sys/block/%s/stat /sys/block/%s/queue/scheduler; "
-		 "grep -s . state requeue_list hctx*/state hctx*/dispatch "
-		 "hctx*/busy hctx*/dispatch_busy sched/* | cut -c-160 | head -n 60; "
-		 "grep -s -e busy= -e ws_active= hctx*/*tags; "
-		 "sleep .5; cat /sys/block/%s/stat; } >&2", disk, disk, disk, disk);
+	snprintf(command, sizeof(command),
+		 "exec >&2; cd /sys/kernel/debug/block/%s || exit\n"
+		 "cat /sys/block/%s/stat /sys/block/%s/queue/scheduler\n"
+		 "grep -s . state requeue_list hctx*/state hctx*/dispatch hctx*/busy \\\n"
+		 "	hctx*/dispatch_busy sched/* | cut -c-160 | head -n 60\n"
+		 "grep -s -e busy= -e ws_active= hctx*/*tags\n"
+		 "sleep .5; cat /sys/block/%s/stat\n", disk, disk, disk, disk);
 	if (system(command))
 		fprintf(stderr, "%s: no debugfs\n", disk);
 }
