@@ -53,5 +53,6 @@ def times(value):
 def change(old, new, form=number):
     """`84.1 -> 148`; a side that was not measured is left out."""
     if old is None or new is None:
-        return form(new if old is None else old)
+        known = new if old is None else old
+        return "" if known is None else form(known)
     return f"{form(old)} -> {form(new)}"
