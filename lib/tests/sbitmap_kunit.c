@@ -44,6 +44,17 @@ static unsigned int take_all(struct kunit *test, int nr, unsigned int shallow)
 	return sum;
 }
 
+/* Also what was taken one by one; a bit may be cleared twice. */
+static void give_back(void)
+{
+	unsigned int bit;
+
+	for (bit = 0; bit < DEPTH; bit++)
+		if (sbitmap_test_bit(&sbq.sb, bit))
+			sbitmap_queue_clear(&sbq, bit, 0);
+	bitmap_zero(taken, DEPTH);
+}
+
 static unsigned int taken_in_word(unsigned int word)
 {
 	const unsigned int start = word << SHIFT;
@@ -81,34 +92,25 @@ static void sbitmap_batch_shallow(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(shallow); i++) {
 		unsigned int batches, singly = 0;
-		unsigned int bit;
 
 		sbitmap_queue_min_shallow_depth(&sbq, shallow[i]);
 		batches = take_all(test, 1, shallow[i]);
 		KUNIT_EXPECT_LT(test, sbitmap_queue_get_shallow(&sbq, shallow[i]), 0);
-		for_each_set_bit(bit, taken, DEPTH)
-			sbitmap_queue_clear(&sbq, bit, 0);
-		bitmap_zero(taken, DEPTH);
+		give_back();
 
 		while (sbitmap_queue_get_shallow(&sbq, shallow[i]) >= 0)
 			singly++;
 		KUNIT_EXPECT_EQ(test, batches, singly);
 		KUNIT_EXPECT_LE(test, batches, shallow[i]);
-		for (bit = 0; bit < DEPTH; bit++)
-			if (sbitmap_test_bit(&sbq.sb, bit))
-				sbitmap_queue_clear(&sbq, bit, 0);
+		give_back();
 	}
 }
 
 /* What was given back can be had again, though it is cleared late. */
 static void sbitmap_batch_again(struct kunit *test)
 {
-	unsigned int bit;
-
 	take_all(test, 8, UINT_MAX);
-	for_each_set_bit(bit, taken, DEPTH)
-		sbitmap_queue_clear(&sbq, bit, 0);
-	bitmap_zero(taken, DEPTH);
+	give_back();
 	KUNIT_EXPECT_EQ(test, take_all(test, 8, UINT_MAX), DEPTH);
 }
 

@@ -116,7 +116,8 @@ def configure(tree, config):
              log=log, what=what, env=env())
     proc.run(make(tree, config, "olddefconfig"), log=log, what=what, env=env())
     if tree != paths.tree("patched"):
-        wanted = {n: v for n, v in wanted.items() if n not in added_options()}
+        for option in added_options():
+            wanted.pop(option, None)
     missed = not_taken(wanted, options((obj / ".config").read_text()))
     if missed:
         die(f"kernel options did not take effect: {', '.join(missed[:4])}"
