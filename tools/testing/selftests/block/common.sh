@@ -347,13 +347,19 @@ unused() {
 	[[ $used != *$'\n'"/dev/$1"* ]] && [ ! -e "${holders[0]}" ]
 }
 
+# NEEDS_DIRECT=1: the test is about what the kernel may not have
+has_needed() {
+	[ -z "$NEEDS_DIRECT" ] || [ -e "/sys/block/$1/queue/iosched/direct_issue" ] ||
+		skip "this kernel has no direct issue"
+}
+
 # one FUNCTION SCHED KIND DISK: with what the kernel had before put back
 one() {
 	local fn=$1 sched=$2 kind=$3 disk=$4 before status
 
 	before=$(<"/sys/block/$disk/queue/scheduler")
 	before=${before#*[} before=${before%]*}
-	set_sched "$disk" "$sched" && "$fn" "$disk" "$kind" "$sched" &&
+	set_sched "$disk" "$sched" && has_needed "$disk" && "$fn" "$disk" "$kind" "$sched" &&
 		background_stop && all_back "$disk"
 	status=$?
 	background_stop

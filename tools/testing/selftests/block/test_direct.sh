@@ -477,6 +477,7 @@ part() {
 }
 
 need_program fio
+NEEDS_DIRECT=1
 start_tests
 FIRST_NAME=$TEST_NAME
 scheds=$TEST_SCHEDS

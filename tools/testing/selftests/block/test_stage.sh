@@ -101,6 +101,7 @@ stage() {
 	[ $prompt -gt 0 ] || fail "no run of the queue was seen, delayed or not"
 }
 
+NEEDS_DIRECT=1
 start_tests
 TEST_KINDS=null_blk
 TEST_DEVS=
