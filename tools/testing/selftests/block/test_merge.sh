@@ -34,7 +34,7 @@ merge() {
 	merges "$disk" 30 "one task, at the front" -d 32 -n 1000 -p reverse &&
 	merges "$disk" 80 "plugged" -d 32 -b 32 -n 1500 -p seq || return
 	# each reader that bfq idles for is a hole in which writes are not merged
-	[ $few -le 20 ] || few=20
+	[ "$2 $3" != "scsi_debug bfq" ] || few=20
 	background "$disk" -t 3 -d 4 -r 100 -o 64m
 	merges "$disk" $few "two tasks, alternate blocks, random readers" \
 		-t 2 -d 24 -n 500 -p alternate
