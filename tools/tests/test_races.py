@@ -55,8 +55,10 @@ class FindTest(unittest.TestCase):
     def test_a_report(self):
         race, = races.find("[ 9.0] fine\n" + REPORT + "[ 9.2] fine\n")
         self.assertEqual(race.pair, "dd_has_work / rb_erase")
-        self.assertEqual(race.places, {"dd_has_work", "rb_erase", "elv_rb_del",
-                                       "dd_insert_request"})
+        self.assertEqual(race.accesses, [["rb_erase", "elv_rb_del", "dd_insert_request"],
+                                         ["dd_has_work"]])
+        self.assertEqual(race.places({"elv_rb_del"}),
+                         {"rb_erase", "elv_rb_del", "dd_has_work"})
         self.assertTrue(race.text.startswith("BUG: KCSAN"))
         self.assertIn("value changed", race.text)
         self.assertNotIn("fine", race.text)
@@ -74,9 +76,9 @@ class FindTest(unittest.TestCase):
 
 
 class JudgeTest(unittest.TestCase):
-    def judge(self, ours, there):
+    def judge(self, ours, there, layer=()):
         found = races.find(REPORT)
-        return [len(group) for group in races.judge(found, ours, there)]
+        return [len(group) for group in races.judge(found, ours, there, layer)]
 
     def test_whose(self):
         self.assertEqual(self.judge({"x"}, {}), [0, 0, 1])
@@ -84,6 +86,10 @@ class JudgeTest(unittest.TestCase):
         # a helper raced, the series called it
         self.assertEqual(self.judge({"dd_insert_request"}, {}), [1, 0, 0])
         self.assertEqual(self.judge({"blk_mq_submit_bio"}, {}), [0, 0, 1])
+        # so did another function of the layer, about what is its own
+        self.assertEqual(self.judge({"dd_insert_request"}, {}, {"elv_rb_del"}),
+                         [0, 0, 1])
+        self.assertEqual(self.judge({"elv_rb_del"}, {}, {"elv_rb_del"}), [1, 0, 0])
         self.assertEqual(self.judge({"dd_has_work"}, {"dd_has_work / rb_erase": ""}),
                          [0, 1, 0])
 
@@ -108,26 +114,39 @@ class JudgeTest(unittest.TestCase):
 
 class ChangedTest(unittest.TestCase):
     def test_functions(self):
-        names = [name for _, _, name in races.functions(SOURCE)]
-        self.assertEqual([n for n in names if n != "small"],
-                         ["helper", "untouched", "caller"])
+        found = [(body, name) for _, body, _, name in races.functions(SOURCE)
+                 if name != "small"]
+        rows = SOURCE.splitlines()
+        self.assertEqual([name for _, name in found], ["helper", "untouched", "caller"])
+        self.assertEqual({rows[body - 1] for body, _ in found}, {"{"})
 
-    def changed(self, diff):
+    def test_symbols(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("0f t dd_a.isra.0\n0f T dd_b\n0f t dd_c.part.0\n0f d dd_d\n")
+            file.flush()
+            found = races.symbols(file.name)
+        self.assertLessEqual({"dd_a", "dd_b"}, found)
+        self.assertFalse({"dd_c", "dd_d"} & found)
+
+    def changed(self, diff, *outlined):
         with tempfile.TemporaryDirectory() as folder, \
                 mock.patch.object(races.git, "git", return_value=diff):
             (Path(folder) / "block").mkdir()
             (Path(folder) / "block/x.c").write_text(SOURCE)
-            return races.changed(folder)
+            return races.changed(folder, outlined)
 
     def test_changed(self):
         head = "--- a/block/x.c\n+++ b/block/x.c\n"
         line = SOURCE.splitlines().index("	return a;") + 1
         self.assertEqual(self.changed(f"{head}@@ -1 +{line} @@ x\n"),
                          {"helper", "caller"})
-        # lines that were taken away
+        self.assertEqual(self.changed(f"{head}@@ -1 +{line} @@ x\n", "helper"),
+                         {"helper"})
+        # lines that were taken away; what it is called with is not what it does
         line = SOURCE.splitlines().index("untouched(int a)") + 1
-        self.assertEqual(self.changed(f"{head}@@ -3,4 +{line},0 @@ x\n"),
+        self.assertEqual(self.changed(f"{head}@@ -3,4 +{line + 1},0 @@ x\n"),
                          {"untouched"})
+        self.assertEqual(self.changed(f"{head}@@ -3,4 +{line},0 @@ x\n"), set())
         self.assertEqual(self.changed(""), set())
 
 

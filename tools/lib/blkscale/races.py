@@ -8,8 +8,9 @@ from . import git, paths
 from .trouble import plain
 
 KNOWN = paths.ROOT / "tools/tests/races"	# those that base has as well
-DEPTH = 3		# innermost functions of an access that count as its place
+DEPTH = 3		# innermost functions of an access that may count as its place
 KERNEL = re.compile(r"block/|lib/sbitmap|include/linux/(?:blk|sbitmap)")
+LAYER = "block/*.c"		# the outermost function that counts is in one of these
 
 _HEAD = re.compile(r"BUG: KCSAN: \S.* in (\S+(?: / \S+)?)$")
 _RULE = "=" * 20
@@ -23,24 +24,36 @@ _BEGINS = re.compile(r"(?:[A-Za-z_].*?\b)?([A-Za-z_]\w*)\(")
 
 @dataclass
 class Race:
-    """One report. pair: the two functions as KCSAN names them; places: the
-    innermost functions of the accesses; text: its lines."""
+    """One report. pair: the two functions as KCSAN names them; accesses: the innermost
+    functions of each access; text: its lines."""
     pair: str
-    places: frozenset
+    accesses: list
     text: str
+
+    def places(self, layer):
+        """The functions where the accesses are: up to the first one of the layer,
+        helpers that it calls included."""
+        found = set()
+        for names in self.accesses:
+            for name in names:
+                found.add(name)
+                if name in layer:
+                    break
+        return found
 
 
 def _race(pair, lines):
-    places, left = set(), 0
+    accesses, left = [], 0
     for line in lines[1:]:
         frame = _FRAME.match(line)
         if _ACCESS.match(line):
+            accesses.append([])
             left = DEPTH
         elif frame and left:
-            places.add(_SUFFIX.sub("", frame[1]))
+            accesses[-1].append(_SUFFIX.sub("", frame[1]))
             left -= 1
     pair = " / ".join(_SUFFIX.sub("", name) for name in pair.split(" / "))
-    return Race(pair, frozenset(places | set(pair.split(" / "))), "\n".join(lines))
+    return Race(pair, accesses, "\n".join(lines))
 
 
 def find(text):
@@ -63,13 +76,16 @@ def find(text):
 # ------------------------------------------------ what the series changes
 
 def functions(text):
-    """(first line, last line, name) of the functions that a C file defines."""
-    found, begun = [], None
+    """(first line, that of the bracket, last line, name) of the functions that a C
+    file defines."""
+    found, begun, body = [], None, 0
     for number, line in enumerate(text.splitlines(), 1):
         begins = _BEGINS.match(line)
+        if line.startswith("{"):
+            body = number
         if line.startswith("}"):
             if begun:
-                found.append((begun[0], number, begun[1]))
+                found.append((begun[0], max(body, begun[0]), number, begun[1]))
             begun = None
         elif line.endswith(";") and not line[:1].isspace():
             begun = None
@@ -94,24 +110,37 @@ def _changed_lines(diff):
     return found
 
 
-def changed(tree):
-    """The functions that the series adds or changes, and those that call one of
-    them that may be inlined."""
+def layer(tree):
+    """The functions of the block layer."""
+    return {name for path in Path(tree).glob(LAYER)
+            for *_, name in functions(path.read_text())}
+
+
+def symbols(kernel_map):
+    """The functions that stand in a System.map, so are not inlined, as a whole."""
+    return {re.sub(r"\.(?:isra|constprop)\..*", "", name)
+            for name in re.findall(r"(?m) [tT] (\S+)$", Path(kernel_map).read_text())}
+
+
+def changed(tree, outlined=()):
+    """The functions whose body the series adds or changes, and those that call one of
+    them that may be inlined. outlined: those that are not."""
     lines = _changed_lines(git.git(tree, "diff", "-U0", "base"))
     names, static = set(), set()
     sources = {name: (Path(tree) / name).read_text() for name in lines
                if KERNEL.match(name) and name.endswith((".c", ".h"))}
     for name, text in sources.items():
         rows = text.splitlines()
-        for first, last, function in functions(text):
-            if lines[name].intersection(range(first, last + 1)):
+        for first, body, last, function in functions(text):
+            if lines[name].intersection(range(body, last + 1)):
                 names.add(function)
-                if "static" in rows[first - 1].split("(")[0]:
+                if "static" in rows[first - 1].split("(")[0] and \
+                        function not in outlined:
                     static.add(function)
     inlined = re.compile(rf"\b(?:{'|'.join(sorted(static)) or '(?!)'})\(")
     for text in sources.values():
         rows = text.splitlines()
-        names |= {function for first, last, function in functions(text)
+        names |= {function for first, _, last, function in functions(text)
                   if inlined.search("\n".join(rows[first:last]))}
     return names
 
@@ -144,9 +173,9 @@ def record(races, path=KNOWN):
     return len(fresh)
 
 
-def judge(races, ours, there):
+def judge(races, ours, there, functions_of_layer):
     """(those in functions of the series, those that base has too, others)."""
     both = [race for race in races if race.pair in there]
     rest = [race for race in races if race.pair not in there]
-    bad = [race for race in rest if race.places & ours]
+    bad = [race for race in rest if race.places(functions_of_layer) & ours]
     return bad, both, [race for race in rest if race not in bad]
