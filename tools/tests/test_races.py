@@ -90,6 +90,9 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(self.judge({"dd_insert_request"}, {}, {"elv_rb_del"}),
                          [0, 0, 1])
         self.assertEqual(self.judge({"elv_rb_del"}, {}, {"elv_rb_del"}), [1, 0, 0])
+        # the guest ended before the functions were told
+        cut, = races.find(REPORT[:REPORT.index("[    9.1] write")])
+        self.assertEqual(cut.places(()), {"dd_has_work", "rb_erase"})
         self.assertEqual(self.judge({"dd_has_work"}, {"dd_has_work / rb_erase": ""}),
                          [0, 1, 0])
 

@@ -33,7 +33,7 @@ class Race:
     def places(self, layer):
         """The functions where the accesses are: up to the first one of the layer,
         helpers that it calls included."""
-        found = set()
+        found = set(self.pair.split(" / "))	# all there is of one that was cut off
         for names in self.accesses:
             for name in names:
                 found.add(name)
