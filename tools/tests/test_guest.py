@@ -219,6 +219,8 @@ class BootTest(unittest.TestCase):
                                    record=False)
             with mock.patch.object(guest.boot, "run", run), \
                     mock.patch.object(guest.blkload, "build"), \
+                    mock.patch.object(guest.races, "symbols", return_value=()), \
+                    mock.patch.object(guest.races, "layer", return_value={"a", "c"}), \
                     mock.patch.object(guest.races, "changed", return_value=ours), \
                     contextlib.redirect_stderr(io.StringIO()):
                 guest.run_boot(guest.Boot("x", ["order"]), args, found)
