@@ -339,6 +339,11 @@ let_issue() {
 		load "$1" -n 1 && sleep 0.3
 }
 
+# count DISK NAME: what the core has counted
+count() {
+	awk -v name="$2" '$1 == name { print $2 }' "/sys/kernel/debug/block/$1/sched_counts"
+}
+
 # A disk in use is none of ours
 unused() {
 	local used=$'\n'$(</proc/mounts)$'\n'$(</proc/swaps) holders

@@ -70,11 +70,6 @@ which_do() {
 	does "$disk"
 }
 
-# count DISK NAME
-count() {
-	awk -v name="$2" '$1 == name { print $2 }' "/sys/kernel/debug/block/$1/sched_counts"
-}
-
 # The administrator's switch, and what is counted
 switched() {
 	local disk=$1 switch=/sys/block/$1/queue/iosched/direct_issue from= before

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # The NVMe driver below the schedulers: no command id twice in flight, commands
-# whose completion is lost, a controller that is removed and found again, and one
-# whose queues become fewer and more.
+# whose completion is lost, also when these have all tags, a controller that is
+# removed and found again, and one whose queues become fewer and more.
 
 . "$(dirname "$0")/common.sh"
 
@@ -59,9 +59,10 @@ unique() {
 	[ "$(value_of twice "$r")" -eq 0 ] || fail "a command id is twice in flight: $r"
 }
 
+# lose_completions DISK TIMES [ONE_OF]
 lose_completions() {
-	echo "$2" >"/sys/block/$1/io-timeout-fail"
-	echo 1000 >$FAULT/interval
+	echo $(($2 > 0)) >"/sys/block/$1/io-timeout-fail"
+	echo "${3:-1000}" >$FAULT/interval
 	echo 0 >$FAULT/verbose
 	echo "$2" >$FAULT/times
 	echo $((100 * ($2 > 0))) >$FAULT/probability
@@ -91,6 +92,39 @@ timeouts() {
 	note "$disk: $seen timeouts"
 	[ $status -eq 0 ] || return $status
 	[ "$seen" -ge 1 ] || fail "no command timed out"
+}
+
+no_tag_listed() {
+	grep -qs "\.tag=-1" "/sys/kernel/debug/block/$1"/hctx*/dispatch
+}
+
+# What was issued directly has all tags when the controller is reset, and is listed
+# with them behind a request that waits for one
+all_tags() {
+	local disk=$1 before direct tags pid status
+
+	[ -d $FAULT ] && [ -e "/sys/block/$disk/io-timeout-fail" ] ||
+		{ skip "no fault injection of timeouts"; return; }
+	tags=$(sed -n 's/^nr_tags=//p' "/sys/kernel/debug/block/$disk/hctx0/tags")
+	[ "$tags" -ge 64 ] && [ "$tags" -le 512 ] || { skip "$tags tags"; return; }
+	let_issue "$disk" "$3"
+	before=$(cat "/sys/block/$disk/queue/io_timeout")
+	put "/sys/block/$disk/queue/nr_requests" $((2 * tags)) &&
+		put "/sys/block/$disk/queue/io_timeout" 1000 || return
+	direct=$(count "$disk" direct)
+	lose_completions "$disk" $MANY 1
+	"$BLKLOAD" -c -d $((tags + 8)) -b $((tags + 8)) -n $((tags + 8)) "/dev/$disk" \
+		>"$BLK_TMP" 2>&1 &
+	pid=$!
+	wait_until 10 no_tag_listed "$disk" || fail "no request waits for a tag"
+	status=$?
+	direct=$(($(count "$disk" direct) - direct))
+	lose_completions "$disk" 0
+	wait $pid || fail "$(<"$BLK_TMP")" || status=1
+	echo "$before" >"/sys/block/$disk/queue/io_timeout"
+	note "$disk: $direct of $((tags + 8)) reads issued directly, $tags tags"
+	[ $status -eq 0 ] || return $status
+	[ "$direct" -eq "$tags" ] || fail "only $direct of $tags tags in use directly"
 }
 
 # found DEVICE NSID: sets $again to the disk that is this namespace; its name may
@@ -186,6 +220,8 @@ TEST_NAME="nvme ids"
 for_each_device unique
 TEST_NAME="nvme timeouts"
 for_each_device timeouts
+TEST_NAME="nvme all tags"
+for_each_device all_tags
 TEST_NAME="nvme removed"
 for_each_device removed
 TEST_NAME="nvme queues"
