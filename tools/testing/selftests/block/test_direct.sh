@@ -476,18 +476,21 @@ NEEDS_DIRECT=1
 start_tests
 FIRST_NAME=$TEST_NAME
 scheds=$TEST_SCHEDS
-kinds=" $TEST_KINDS "
+only_kinds null_blk scsi_debug
 TEST_DEVS=
-TEST_KINDS=null_blk
-[ "${kinds/ scsi_debug /}" = "$kinds" ] || TEST_KINDS="null_blk scsi_debug"
 part "" which_do hw_queue_depth=128 irqmode=2 completion_nsec=100000
 part "switched" switched hw_queue_depth=128 irqmode=2 completion_nsec=100000
 requeues=/dev/null
 part refused refuse hw_queue_depth=64
 requeues=
-TEST_KINDS=null_blk
+# SCSI: tags that are shared with other queues of the host, and a reserved one
+nsec=$SDEBUG_NSEC
+SDEBUG_NSEC=700000000
+part "limits" limits hw_queue_depth=128 irqmode=2 completion_nsec=$SDEBUG_NSEC
+SDEBUG_NSEC=$nsec
+sdebug_reset
+only_kinds null_blk
 part blocking blocks hw_queue_depth=128 irqmode=2 completion_nsec=100000 blocking=1
-part "limits" limits hw_queue_depth=128 irqmode=2 completion_nsec=700000000
 part "few tags" few hw_queue_depth=16 irqmode=2 completion_nsec=300000000
 part "full" full hw_queue_depth=16 irqmode=2 completion_nsec=100000000
 for TEST_SCHEDS in $scheds; do
