@@ -476,8 +476,10 @@ NEEDS_DIRECT=1
 start_tests
 FIRST_NAME=$TEST_NAME
 scheds=$TEST_SCHEDS
-only_kinds null_blk scsi_debug
+kinds=" $TEST_KINDS "
 TEST_DEVS=
+TEST_KINDS=null_blk
+[ "${kinds/ scsi_debug /}" = "$kinds" ] || TEST_KINDS="null_blk scsi_debug"
 part "" which_do hw_queue_depth=128 irqmode=2 completion_nsec=100000
 part "switched" switched hw_queue_depth=128 irqmode=2 completion_nsec=100000
 requeues=/dev/null
@@ -489,7 +491,7 @@ SDEBUG_NSEC=700000000
 part "limits" limits hw_queue_depth=128 irqmode=2 completion_nsec=$SDEBUG_NSEC
 SDEBUG_NSEC=$nsec
 sdebug_reset
-only_kinds null_blk
+TEST_KINDS=null_blk
 part blocking blocks hw_queue_depth=128 irqmode=2 completion_nsec=100000 blocking=1
 part "few tags" few hw_queue_depth=16 irqmode=2 completion_nsec=300000000
 part "full" full hw_queue_depth=16 irqmode=2 completion_nsec=100000000
