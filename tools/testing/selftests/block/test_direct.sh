@@ -130,9 +130,10 @@ tags() {
 
 # as many again can be in the scheduler, which gives them to the driver
 limits() {
-	local disk=$1 queue=/sys/block/$1/queue
+	local disk=$1 queue=/sys/block/$1/queue most=128
 
-	let_issue "$disk" "$3" && tags "$disk" 32 128 -r 100 -b 16 &&
+	[ "$2" = null_blk ] || most=$((SDEBUG_QUEUE / 2))	# of those that are shared
+	let_issue "$disk" "$3" && tags "$disk" 32 $most -r 100 -b 16 &&
 		put "$queue/nr_requests" 8 || return
 	for batch in 1 32; do
 		tags "$disk" 9 8 -r 100 -b $batch || return

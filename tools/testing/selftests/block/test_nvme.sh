@@ -107,6 +107,8 @@ all_tags() {
 		{ skip "no fault injection of timeouts"; return; }
 	tags=$(sed -n 's/^nr_tags=//p' "/sys/kernel/debug/block/$disk/hctx0/tags")
 	[ "$tags" -ge 64 ] && [ "$tags" -le 512 ] || { skip "$tags tags"; return; }
+	! grep -q TAG_QUEUE_SHARED "/sys/kernel/debug/block/$disk/hctx0/flags" ||
+		{ skip "$disk shares its tags with other disks"; return; }
 	let_issue "$disk" "$3"
 	before=$(cat "/sys/block/$disk/queue/io_timeout")
 	put "/sys/block/$disk/queue/nr_requests" $((2 * tags)) &&
