@@ -170,13 +170,13 @@ class BootTest(unittest.TestCase):
                 guest.arguments(list(tests)))]
         self.assertEqual(pick("merge"), [("shallow", ["merge"])])
         self.assertEqual(pick("red"), [("base", ["order"])])
-        self.assertEqual(len(pick()), 6)
+        self.assertEqual(len(pick()), 7)
         kinds = guest.selected(guest.arguments(["merge", "--kinds", "nvme"]))
         self.assertEqual(kinds[0].env, {"TEST_KINDS": "nvme"})
         self.assertEqual(pick("order", "--kinds", "null_blk"),
                          [("quiet", ["order"])])
         long = guest.selected(guest.arguments(["--long"]))
-        self.assertEqual([b.name for b in long], ["nvme", "asleep"])
+        self.assertEqual([b.name for b in long], ["nvme", "tags", "asleep"])
         self.assertLess({"nvme", "order", "verify"}, set(long[0].tests))
         self.assertIn("TEST_SECS", long[0].env)
         on = guest.selected(guest.arguments(["--on", "rt", "stress"]))

@@ -208,6 +208,8 @@ class Select(unittest.TestCase):
         foreign = {**rate("bfq", "base", 4, 1), "base": "7.3.1-1"}
         fresh = rate("none", "patched", 1, 2)
         self.assertEqual(results.select([[stale, foreign], [fresh]]), [fresh])
+        self.assertEqual(results.select([[stale, foreign], [fresh]], {"old": "why"}),
+                         [stale, fresh])
 
     def test_base_of_the_same_run_is_kept(self):
         both = [rate("bfq", "base", 1, 1), rate("bfq", "patched", 1, 2)]

@@ -13,6 +13,7 @@ from .ui import die
 
 KEY = ("what", "workload", "device", "sched", "cpus")
 SPREAD = 0.05		# a cell is measured again while its spread is wider
+SAME = paths.ROOT / "tools/report/same"
 ORIGIN = ("kernel", "release", "base", "series", "date", "command")
 
 
@@ -134,11 +135,12 @@ def files():
 def newest():
     """The newest record of each cell and kernel over all files.
 
-    Patched rows of another series and rows on another base are left out:
-    they say nothing about the present one.  A base row comes from the run
+    Patched rows of another series and rows on another base are left out: they say
+    nothing about the present one, unless tools/report/same says why they do.  A
+    base row comes from the run
     that measured the patched row, if that run measured both.
     """
-    return select([load(path) for path in files()])
+    return select([load(path) for path in files()], paths.fields(SAME))
 
 
 def _last(batches, name, kernels):
@@ -146,10 +148,11 @@ def _last(batches, name, kernels):
                  for rec in batch if rec["kernel"] in kernels), None)
 
 
-def select(batches):
-    """As newest(), of lists of records that are sorted oldest first."""
+def select(batches, same=()):
+    """As newest(), of lists of records that are sorted oldest first. same: ids of
+    series that do not differ from the last one in what was measured of them."""
     base = _last(batches, "base", ("base", "patched"))
-    series = _last(batches, "series", ("patched",))
+    series = {_last(batches, "series", ("patched",)), *same}
     chosen, paired = {}, set()
     for batch in batches:
         fit = [rec for rec in batch if _fits(rec, base, series)]
@@ -166,4 +169,4 @@ def _fits(rec, base, series):
     if rec["kernel"] not in ("base", "patched"):
         return True         # the running kernel of a real machine
     return rec.get("base") == base and \
-        (rec["kernel"] == "base" or rec.get("series") == series)
+        (rec["kernel"] == "base" or rec.get("series") in series)
