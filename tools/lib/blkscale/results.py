@@ -137,8 +137,8 @@ def newest():
 
     Patched rows of another series and rows on another base are left out: they say
     nothing about the present one, unless tools/report/same says why they do.  A
-    base row comes from the run
-    that measured the patched row, if that run measured both.
+    base row comes from the run that measured the patched row, if that run measured
+    both.
     """
     return select([load(path) for path in files()], paths.fields(SAME))
 

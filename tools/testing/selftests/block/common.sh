@@ -344,6 +344,16 @@ count() {
 	awk -v name="$2" '$1 == name { print $2 }' "/sys/kernel/debug/block/$1/sched_counts"
 }
 
+# tags_of DISK: how many a hardware queue has
+tags_of() {
+	sed -n 's/^nr_tags=//p' "/sys/kernel/debug/block/$1/hctx0/tags"
+}
+
+has_own_tags() {
+	! grep -q TAG_QUEUE_SHARED "/sys/kernel/debug/block/$1/hctx0/flags" ||
+		skip "$1 shares its tags with other disks"
+}
+
 # A disk in use is none of ours
 unused() {
 	local used=$'\n'$(</proc/mounts)$'\n'$(</proc/swaps) holders

@@ -28,8 +28,7 @@ batch() {
 	local disk=$1 r
 
 	# how many of these it may have can change with each: they are issued singly
-	! grep -q TAG_QUEUE_SHARED "/sys/kernel/debug/block/$disk/hctx0/flags" ||
-		{ skip "$disk shares its tags with other disks"; return; }
+	has_own_tags "$disk" || return
 	let_issue "$disk" "$3"
 	probe_batches "$2" || return
 	trace_start "$disk" block/block_{getrq,rq_issue} blktest/batch || return

@@ -487,10 +487,8 @@ requeues=/dev/null
 part refused refuse hw_queue_depth=64
 requeues=
 # SCSI: tags that are shared with other queues of the host, and a reserved one
-nsec=$SDEBUG_NSEC
-SDEBUG_NSEC=700000000
-part "limits" limits hw_queue_depth=128 irqmode=2 completion_nsec=$SDEBUG_NSEC
-SDEBUG_NSEC=$nsec
+SDEBUG_NSEC=700000000 part "limits" limits hw_queue_depth=128 irqmode=2 \
+	completion_nsec=700000000
 sdebug_reset
 TEST_KINDS=null_blk
 part blocking blocks hw_queue_depth=128 irqmode=2 completion_nsec=100000 blocking=1

@@ -59,6 +59,11 @@ unique() {
 	[ "$(value_of twice "$r")" -eq 0 ] || fail "a command id is twice in flight: $r"
 }
 
+may_lose() {
+	[ -d $FAULT ] && [ -e "/sys/block/$1/io-timeout-fail" ] ||
+		skip "no fault injection of timeouts"
+}
+
 # lose_completions DISK TIMES [ONE_OF]
 lose_completions() {
 	echo $(($2 > 0)) >"/sys/block/$1/io-timeout-fail"
@@ -76,8 +81,7 @@ timed_out() {
 timeouts() {
 	local disk=$1 before seen status
 
-	[ -d $FAULT ] && [ -e "/sys/block/$disk/io-timeout-fail" ] ||
-		{ skip "no fault injection of timeouts"; return; }
+	may_lose "$disk" || return
 	let_issue "$disk" "$3"
 	before=$(cat "/sys/block/$disk/queue/io_timeout")
 	put "/sys/block/$disk/queue/io_timeout" 1000 || return
@@ -103,12 +107,10 @@ no_tag_listed() {
 all_tags() {
 	local disk=$1 before direct tags pid status
 
-	[ -d $FAULT ] && [ -e "/sys/block/$disk/io-timeout-fail" ] ||
-		{ skip "no fault injection of timeouts"; return; }
-	tags=$(sed -n 's/^nr_tags=//p' "/sys/kernel/debug/block/$disk/hctx0/tags")
+	may_lose "$disk" || return
+	has_own_tags "$disk" || return
+	tags=$(tags_of "$disk")
 	[ "$tags" -ge 64 ] && [ "$tags" -le 512 ] || { skip "$tags tags"; return; }
-	! grep -q TAG_QUEUE_SHARED "/sys/kernel/debug/block/$disk/hctx0/flags" ||
-		{ skip "$disk shares its tags with other disks"; return; }
 	let_issue "$disk" "$3"
 	before=$(cat "/sys/block/$disk/queue/io_timeout")
 	put "/sys/block/$disk/queue/nr_requests" $((2 * tags)) &&

@@ -33,7 +33,7 @@ analyse() {
 late_reads() {
 	local disk=$1 depth bound r seen worst
 
-	depth=$(sed -n 's/^nr_tags=//p' "/sys/kernel/debug/block/$disk/hctx0/tags")
+	depth=$(tags_of "$disk")
 	bound=$((depth * $(ls -d "/sys/block/$disk"/mq/* | wc -l) + 32))
 	[ $bound -le 120 ] || { skip "the device takes $((bound - 32)) at once"; return; }
 	trace_start "$disk" block/block_rq_{insert,issue} || return
