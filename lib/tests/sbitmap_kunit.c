@@ -84,7 +84,10 @@ static void sbitmap_batch_of_several(struct kunit *test)
 			DEPTH % (1U << SHIFT) - 6);
 }
 
-/* A batch goes no deeper than sbitmap_queue_get_shallow(). */
+/*
+ * A batch goes no deeper than sbitmap_queue_get_shallow(), and is smaller where a
+ * word has no more.
+ */
 static void sbitmap_batch_shallow(struct kunit *test)
 {
 	static const unsigned int shallow[] = { 1, 2, 50, 100, 199, 200 };
@@ -94,7 +97,7 @@ static void sbitmap_batch_shallow(struct kunit *test)
 		unsigned int batches, singly = 0;
 
 		sbitmap_queue_min_shallow_depth(&sbq, shallow[i]);
-		batches = take_all(test, 1, shallow[i]);
+		batches = take_all(test, shallow[i] < DEPTH ? 8 : 1, shallow[i]);
 		KUNIT_EXPECT_LT(test, sbitmap_queue_get_shallow(&sbq, shallow[i]), 0);
 		give_back();
 
