@@ -111,8 +111,8 @@ GAINED = [("scaletest", 1, "4 in flight a CPU, 128 tags"), ("scaletest", 8, ""),
           ("scsi", 16, "scsi_debug"), ("nvme-scaletest", 16, "nvme-loop"),
           ("one-group", 16, "all in a cgroup"),
           ("two-groups", 16, "in two cgroups"),
-          ("saturated", 16, "8 tags: always full"),
-          ("flash8", 8, "flash disk, 8 tags: always full")]
+          ("saturated", 16, "8 tags, 64 in flight wanted"),
+          ("flash8", 8, "flash disk, 8 tags, 32 wanted")]
 
 
 def gained(records):
