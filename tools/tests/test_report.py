@@ -379,6 +379,7 @@ class Parts(unittest.TestCase):
 
     def test_nothing_measured(self):
         self.assertEqual(report.parts(SCALING), [])
+        self.assertEqual(report.parts([part(0, "base", 43, 0)]), [])
 
 
 class Readme(unittest.TestCase):

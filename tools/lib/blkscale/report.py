@@ -209,7 +209,7 @@ def parts(records):
     """A row for base, then for each part of the series."""
     mine = sorted((r for r in records if r["what"] == "parts"),
                   key=lambda r: r["values"]["number"])
-    if not mine:
+    if len(mine) < 2:		# base, and no part of this series
         return []
     loads = [name for name in mine[0]["values"] if ", " in name
              and not name.endswith((" spread", " KiB"))]
