@@ -44,10 +44,11 @@ def _style():
 
 
 def _ticks(low, high):
-    """1, 2 and 5 of every power of ten within the range."""
+    """1, 2 and 5 of every power of ten within the range, or all if it is short."""
+    steps = (1, 2, 5) if high / low > 5 else (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
     found = [m * 10 ** e for e in range(int(math.floor(math.log10(low))),
                                         int(math.ceil(math.log10(high))) + 1)
-             for m in (1, 2, 5)]
+             for m in steps]
     return [t for t in found if low <= t <= high]
 
 
@@ -156,12 +157,12 @@ def _origin(records):
     named = sorted({r["series"] for r in records if r["kernel"] == "patched"})
     return "; ".join([f"Linux {newest['release']}, base {newest['base']}"]
                      + [f"series {name}" for name in named]
-                     + [newest["date"], newest["command"]])
+                     + [newest["date"], newest["command"].split(" --")[0]])
 
 
-def nvme_study(records, device, value, unit):
+def nvme_study(records, device, value, unit, scale=1):
     """One figure of the NVMe study over the depth, or None: its jobs are those
-    with the most load."""
+    with the most load.  It is shown in units of scale."""
     mine = [(*map(int, r["workload"].split(" x ")), r) for r in records
             if r["what"] == "nvmestudy" and r["device"] == device
             and r["values"].get(value)]
@@ -172,7 +173,7 @@ def nvme_study(records, device, value, unit):
     for _, depth, rec in sorted(mine, key=lambda c: (
             c[2]["kernel"], c[2]["sched"], c[1])):
         line = series.setdefault((rec["sched"], rec["kernel"]), [])
-        line.append((depth, rec["values"][value]))
+        line.append((depth, rec["values"][value] / scale))
     clock = "counted instructions" if mine[0][2].get("clock") == "counted" \
         else "the wall clock"
     return draw(series, f"4 KiB random writes by {mine[0][0]} jobs: {unit}",
@@ -190,5 +191,5 @@ def pictures(records):
     for device, name in STUDIED.items():
         found[f"{name}-iops.svg"] = nvme_study(records, device, "iops", "IOPS")
         found[f"{name}-p99.svg"] = nvme_study(
-            records, device, "lat_p99", "99th percentile of the latency, us")
+            records, device, "lat_p99", "99th percentile of the latency, ms", 1000)
     return {name: text for name, text in found.items() if text}
