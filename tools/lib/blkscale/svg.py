@@ -3,8 +3,8 @@
 import math
 from xml.sax.saxutils import escape
 
-WIDTH, HEIGHT = 780, 460
-LEFT, RIGHT, TOP, BOTTOM = 64, 190, 62, 74
+WIDTH, HEIGHT = 800, 460
+LEFT, RIGHT, TOP, BOTTOM = 64, 210, 62, 74
 LABEL_GAP = 15
 
 # Drawn on a ground of its own, so it reads on any page; the second set is for
