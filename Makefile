@@ -3,7 +3,7 @@
 # command line, for instance  make boot KERNEL=base CONFIG=debug
 
 # Programs read these from the environment, where make puts them:
-# KSRC BUILD PROFILE LOCKSTAT CCACHE_DIR
+# KSRC QEMU BUILD BRANCH PROFILE LOCKSTAT CCACHE_DIR
 KERNEL	?= patched
 CONFIG	?= small
 CPUS	?= 2
@@ -24,7 +24,7 @@ help: ## This list
 scaletest: ## The main job: set up, build, measure base and patched, report
 	@tools/scaletest
 
-check: ## Run all tests (GROUPS="unit series" for some)
+check: ## Run the tests (GROUPS="unit series" for some)
 	@tools/check $(GROUPS)
 
 check-nvme: ## More tests on NVMe, and for longer
@@ -90,11 +90,11 @@ plugtest: ## Merging in plugs: raid arrays, buffered writes, doorbells
 nvme-study: ## fio at depths from 1 to 2048 on NVMe, by counted instructions
 	@tools/bench/nvmestudy
 
-report: ## Tables, picture and README from the newest results
+report: ## Tables and pictures of the newest results, in build/report
 	@tools/report/report
 
 compare: ## Two result files side by side (A=file B=file)
 	@tools/report/compare $(A) $(B)
 
 clean: ## Remove build/ (kernels, guests' files, results)
-	rm -rf build/
+	rm -rf "$${BUILD:-build}"

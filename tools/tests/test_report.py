@@ -169,8 +169,9 @@ class Tables(unittest.TestCase):
             self.assertIn(word, line)
 
     def test_rescued_work_is_shown(self):
-        found = report.rescues([rec("bfq", "base", 4, {"rescued": 3})])
-        self.assertIn("bfq base at 4: 3", found[0])
+        one = rec("bfq", "base", 4, {"rescued": 3})
+        found = report.rescues([one])
+        self.assertIn(f"{one['workload']} at 4, bfq, base: 3", found[0])
 
     def test_hard_disk_is_judged_not_scaled(self):
         records = [rec("bfq", kernel, 4, {"ios_per_mtick": 50, "merged": .5,

@@ -42,14 +42,15 @@ def judged(case):
 
 
 def differences(cell, pair):
-    """{name of a judged figure: (1, 0 or -1, ratio of the medians)}"""
+    """{name of a judged figure: (1, 0 or -1, how the medians differ)}"""
     found = {}
     for name, figure in judged(promises.NAMES[cell[1]]).items():
         base, patched = (results.runs(pair[kernel], name)
                          for kernel in ("base", "patched"))
         if base and patched:
-            found[name] = (compared(figure, base, patched), ratio(
-                statistics.median(patched), statistics.median(base)))
+            old, new = statistics.median(base), statistics.median(patched)
+            found[name] = (compared(figure, base, patched),
+                           times(ratio(new, old)) or f"{number(old)} -> {number(new)}")
     return found
 
 
@@ -61,7 +62,7 @@ def verdict(cell, pair):
     figures = promises.NAMES[cell[1]].figures
     words = []
     for way, word in ((1, "WORSE"), (-1, "better")):
-        those = [f"{figures[name].title} {times(by)}"
+        those = [f"{figures[name].title} {by}"
                  for name, (how, by) in found.items() if how == way]
         words += [f"{word}: {', '.join(those)}"] if those else []
     return "; ".join(words) or "same"

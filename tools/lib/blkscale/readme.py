@@ -30,6 +30,14 @@ scheduler's part is smaller there than on a null_blk, but not hidden. In tick ti
 94 % of an I/O are the target's: that hides what the patched schedulers cost, not
 what base's do.
 """
+LEGEND = """Loads on many CPUs that README.md does not explain: groups-1:3 is in two cgroups
+of weights 100 and 300, flash64 on a flash disk with 64 tags; disk-seqN are N sequential
+writers of 4 KiB, one a submission, 32 in flight each, on a hard disk with 32 tags, and
+disk8-seqN on one with 8. Both disks are one more vCPU, which takes the time that such a
+disk would. Shares: `2 (1:3) : 1` are two groups of weights 2 and 1, the first with groups
+of 1 and 3 in it, whose rates give the inner share. Nx1024 is a queue of 1024 tags for
+each vCPU; QDn is a process with n requests in flight.
+"""
 NOTE = "<!-- Written by tools/report/report --readme{}. -->\n"
 
 
@@ -62,7 +70,7 @@ def everything(records):
     pictures = shown(svg.pictures(records), RESULTS.parent)
     return "\n".join([NOTE.format(""), "# Measured\n",
                       "All tables; how to read them is in README.md.\n",
-                      NVME,
+                      LEGEND, NVME,
                       *pictures, *tables])
 
 

@@ -39,14 +39,19 @@ def sides(pair, name):
 
 
 def origin(records):
-    """Where figures come from: one line for each run behind a table, and for
-    all runs that were only to be of some cells."""
+    """Where figures come from: one line for each run behind a table, and one for
+    all runs that differ only in the cells they were to be of."""
     groups = {}
     for rec in records:
         command = re.sub(r" --(only|part) ('[^']*'|\S+)", "", rec["command"])
         groups.setdefault((rec.get("release"), rec.get("base"), command,
                            rec.get("clock")), []).append(rec)
-    return [_origin(*rest, found) for rest, found in groups.items()]
+    found = []
+    for (release, base, command, clock), mine in groups.items():
+        if len({rec["command"] for rec in mine}) == 1:
+            command = mine[0]["command"]
+        found.append(_origin(release, base, command, clock, mine))
+    return found
 
 
 def _origin(release, base, command, clock, found):
@@ -185,10 +190,10 @@ def spreads(records):
 
 
 def rescues(records):
-    found = [f"{r['sched']} {r['kernel']} at {r['cpus']}: "
+    found = [f"{r['workload']} at {r['cpus']}, {r['sched']}, {r['kernel']}: "
              f"{r['values']['rescued']:g}"
              for r in records if r["values"].get("rescued")]
-    return ["Work that only a timer rescued: " + ", ".join(found)] \
+    return ["Runs of the queue that a timer began: " + "; ".join(found)] \
         if found else []
 
 
