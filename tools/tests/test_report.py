@@ -101,8 +101,9 @@ class Plugs(unittest.TestCase):
     def test_writes_at_a_member(self):
         base, patched = ({"iops": 100, "merged": share, "kib": kib}
                          for share, kib in ((.469, 7.53), (.938, 64)))
-        (table,) = report.plug([plugged("base", "2 streams", base),
-                                plugged("patched", "2 streams", patched)])
+        (table,) = report.plug([
+            plugged("base", "2 streams", base, clock="counted"),
+            plugged("patched", "2 streams", patched, clock="counted")])
         self.assertEqual(table.rows, [["raid1 of 2", "2 streams", "2", "none",
                                        "100 -> 100", "x1.00",
                                        "0.469 -> 0.938", "7.53 -> 64.0", "ok"]])
@@ -117,6 +118,7 @@ class Plugs(unittest.TestCase):
                 plugged("base", "a", values, clock=clock),
                 plugged("patched", "a", {**values, **lost}, clock=clock)])
             self.assertEqual(table.rows[0][-1], word)
+            self.assertEqual(table.rows[0][4] != "", clock == "counted")
 
     def test_doorbells_by_batch(self):
         found = [plugged(kernel, f"reads, {batch} a submission",
