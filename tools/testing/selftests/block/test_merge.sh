@@ -40,7 +40,7 @@ merge() {
 		-t 2 -d 24 -n 500 -p alternate
 }
 
-# With nomerges 2 nothing merges, with 1 only what the last request can take.
+# With nomerges 2 nothing merges, with 1 what the plug and the last request can take.
 nomerges() {
 	local disk=$1 queue=/sys/block/$1/queue
 

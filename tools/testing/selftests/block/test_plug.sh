@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # What a task submits at once is collected in a plug: bios merge with any of its
-# newest requests, large ones end it, they leave it in the order in which they
-# came, and a queue with a scheduler does not slow down the others in it. Nor do
+# requests, large ones end it, they leave it in the order in which they came,
+# and a queue with a scheduler does not slow down the others in it. Nor do
 # requests that are for the scheduler keep back those that are issued directly.
 
 . "$(dirname "$0")/common.sh"
@@ -187,16 +187,18 @@ sleeps() {
 	[ "$slept" -ge 20 ] || fail "only $slept times asleep with requests in the plug"
 }
 
-# More streams and queues than are remembered: the oldest of a queue is tried, too
+# As many streams as queues: all requests of the plug may be continued
 spread() {
 	local disk=$1 i members=
 
+	let_issue "$disk" "$3" || return
 	for i in b c d; do
-		null_make "$disk$i" size=256 && set_sched "$disk$i" none || return
+		null_make "$disk$i" size=256 && set_sched "$disk$i" "$3" &&
+			let_issue "$disk$i" "$3" || return
 		members+=" $disk$i"
 	done
 	md_make "$$" 4 "$disk" $members || return
-	merged md_$$ "$disk" 20 100 -p seq -i 3
+	merged md_$$ "$disk" 45 100 -p seq -i 4
 }
 
 start_tests
@@ -209,8 +211,7 @@ for_each_device plug max_sectors=2560
 TEST_NAME="plug buffered"
 for_each_device buffered max_sectors=2560
 TEST_NAME="plug spread"
-TEST_SCHEDS=none
-for_each_device spread
+for_each_device spread max_sectors=2560
 TEST_SCHEDS=$schedulers
 TEST_NAME="plug stacked"
 for_each_device stack
