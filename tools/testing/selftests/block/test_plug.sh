@@ -99,24 +99,40 @@ buffered() {
 		fail "$percent % of the buffers merged, and not half"
 }
 
-# Two members, of which the second one has a scheduler
-stack() {
-	local disk=$1 sched=$3 batches streams
+# stacked DISK: the requests of a plug for DISK, a member of two, go in batches
+stacked() {
+	local disk=$1 batches
 
-	null_make "$disk"b size=256 submit_queues=1 && set_sched "$disk" none &&
-		set_sched "$disk"b "$sched" && probe_batches null_blk || return
-	md_make "$$" 4 "$disk" "$disk"b || return
-	for streams in 1 2 4; do
-		merged md_$$ "$disk" 70 100 -p seq -i $streams || return
-	done
-	merged md_$$ "$disk" 0 5 || return
+	probe_batches null_blk && md_make "$$" 4 "$disk" "$disk"b || return
 	in_order md_$$ "$disk" blktest/batch || return
 	batches=$(grep -c ' batch: ' $TRACE/trace)
 	note "$disk: $batches batches"
 	# 50 plugs, all of them with requests for the first member
 	[ "$batches" -ge 45 ] ||
-		{ fail "only $batches batches went to the driver"; return; }
-	all_back "$disk"b
+		fail "only $batches batches went to the driver"
+}
+
+# Two members, of which the second one has a scheduler
+stack() {
+	local disk=$1 sched=$3 streams
+
+	null_make "$disk"b size=256 submit_queues=1 && set_sched "$disk" none &&
+		set_sched "$disk"b "$sched" && stacked "$disk" || return
+	for streams in 1 2 4; do
+		merged md_$$ "$disk" 70 100 -p seq -i $streams || return
+	done
+	merged md_$$ "$disk" 0 5 && all_back "$disk"b
+}
+
+# Both have one, and the second one is rotational, so that all of its requests have
+# scheduler tags
+beside() {
+	local disk=$1
+
+	null_make "$disk"b size=256 submit_queues=1 && set_sched "$disk"b "$3" &&
+		let_issue "$disk" "$3" || return
+	echo 1 >"/sys/block/$disk"b/queue/rotational
+	stacked "$disk" && all_back "$disk"b
 }
 
 # Plugs that had requests of both kinds; requests of each kind that went (issued
@@ -215,6 +231,8 @@ for_each_device spread max_sectors=2560
 TEST_SCHEDS=$schedulers
 TEST_NAME="plug stacked"
 for_each_device stack
+TEST_NAME="plug beside"
+for_each_device beside
 TEST_NAME="plug mixed"
 for_each_device mixed hw_queue_depth=64 irqmode=2 completion_nsec=20000000
 TEST_NAME="plug asleep"
