@@ -50,7 +50,7 @@ def differences(cell, pair):
         if base and patched:
             old, new = statistics.median(base), statistics.median(patched)
             found[name] = (compared(figure, base, patched),
-                           times(ratio(new, old)) or f"{number(old)} -> {number(new)}")
+                           times(ratio(new, old)) or change(old, new))
     return found
 
 

@@ -11,8 +11,10 @@ MAIN = "scaletest"
 WORKLOADS = tuple(workloads.WORKLOADS)
 # The figures of a slow disk that are judged: what counts as lost, the least
 # share of base's, and a difference that is none.
-JUDGED = (("merged", "MERGES LOST", 0.98, 0.005),
-          ("kib", "SMALLER I/O", 0.98, 0), ("rate", "SLOWER", 0.95, 0))
+SIZES = (("merged", "MERGES LOST", 0.98, 0.005),
+         ("kib", "SMALLER I/O", 0.98, 0))
+RATE = ("rate", "SLOWER", 0.95, 0)
+JUDGED = (*SIZES, RATE)
 
 
 def rank(name, known):
@@ -46,12 +48,7 @@ def origin(records):
         command = re.sub(r" --(only|part) ('[^']*'|\S+)", "", rec["command"])
         groups.setdefault((rec.get("release"), rec.get("base"), command,
                            rec.get("clock")), []).append(rec)
-    found = []
-    for (release, base, command, clock), mine in groups.items():
-        if len({rec["command"] for rec in mine}) == 1:
-            command = mine[0]["command"]
-        found.append(_origin(release, base, command, clock, mine))
-    return found
+    return [_origin(*rest, found) for rest, found in groups.items()]
 
 
 def _origin(release, base, command, clock, found):
@@ -60,6 +57,9 @@ def _origin(release, base, command, clock, found):
     cpus = ", ".join(map(str, sorted({rec["cpus"] for rec in found})))
     kernels = sorted({rec["kernel"] for rec in found})
     series = {rec["series"] for rec in found if rec["kernel"] == "patched"}
+    commands = {rec["command"] for rec in found}
+    if len(commands) == 1:
+        (command,) = commands
     words = [f"Linux {release} ({', '.join(kernels)})"]
     if base != "-":
         words.append(f"base {base}")
@@ -270,7 +270,7 @@ def slow_row(cell, pair, judged=JUDGED):
     _, workload, device, sched, cpus = cell
     name = rate_name(pair)
     rates = [figures(pair, name), times(ratio(*reversed(sides(pair, name))))] \
-        if len(judged) == len(JUDGED) else ["", ""]
+        if RATE in judged else ["", ""]
     return [device, workload, cpus, sched, *rates,
             change(*sides(pair, "merged"), lambda v: f"{v:.3f}"),
             change(*sides(pair, "kib")), verdict(pair, judged)]
@@ -353,7 +353,7 @@ def _plug(cells):
 
 def _plug_judged(pair):
     steady = all(rec.get("clock") == "counted" for rec in pair.values())
-    return JUDGED if steady else JUDGED[:2]
+    return JUDGED if steady else SIZES
 
 
 def _doorbells(cells):

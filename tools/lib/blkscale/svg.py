@@ -44,7 +44,7 @@ def _style():
 
 
 def _ticks(low, high):
-    """1, 2 and 5 of every power of ten within the range, or all if it is short."""
+    """1, 2 and 5 of every power of ten within the range; more if it is short."""
     steps = (1, 2, 5) if high / low > 5 else (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
     found = [m * 10 ** e for e in range(int(math.floor(math.log10(low))),
                                         int(math.ceil(math.log10(high))) + 1)
