@@ -13,7 +13,8 @@ merged() {
 	shift 4
 
 	merged_since "$member"
-	load "$disk" -r 0 -d 64 -b 32 -n 1600 "$@" || return
+	# not fewer, however long one of the members takes
+	load "$disk" -r 0 -c -d 32 -b 32 -n 1600 "$@" || return
 	merged_since "$member"
 	note "$disk: $*: $percent % merged (from $low to $high)"
 	[ "$percent" -ge "$low" ] && [ "$percent" -le "$high" ] ||
