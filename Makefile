@@ -30,8 +30,8 @@ check: ## Run the tests (GROUPS="unit series" for some)
 check-nvme: ## More tests on NVMe, and for longer
 	@tools/check nvme
 
-check-long: ## Guest tests on kernels with KCSAN and PREEMPT_RT: 2 h
-	@tools/check kcsan rt
+check-long: ## Guest tests on kernels with KASAN, KCSAN, PREEMPT_RT: 3 h
+	@tools/check kasan kcsan rt
 
 stress: ## All changes at once under load, data verified (DURATION=600 SEED=n)
 	@tools/tests/guest --stress $(or $(DURATION),600) \

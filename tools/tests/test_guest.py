@@ -183,6 +183,9 @@ class BootTest(unittest.TestCase):
         self.assertEqual([(b.name, b.tests) for b in on],
                          [("rt under changes", ["stress"])])
         self.assertEqual(guest.arguments(["--on", "rt"]).config, "debug+rt")
+        kasan = guest.selected(guest.arguments(["--on", "kasan"]))
+        self.assertEqual([(b.name, b.tests) for b in kasan], [
+            (b.name, b.tests) for b in guest.BOOTS])
         self.assertIn("known are",
                       error_of(guest.arguments, ["nonsense"])[0])
 

@@ -10,7 +10,8 @@ TOOLS = paths.ROOT / "tools"
 
 def _kernel(kernel, config):
     # A second tree starts from the first one's objects.
-    cold = {"base debug": 800, "base small": 480, "patched debug+kcsan": 1200,
+    cold = {"base debug": 800, "base small": 480, "patched debug+kasan": 1000,
+            "patched debug+kcsan": 1200,
             "patched debug+rt": 900}.get(f"{kernel} {config}", 150)
     there = paths.bzimage(kernel, config)
     return (f"build the {kernel} kernel ({config})",
@@ -35,6 +36,7 @@ PARTS = {
     "patched small": _kernel("patched", "small"),
     "base debug": _kernel("base", "debug"),
     "patched debug": _kernel("patched", "debug"),
+    "patched debug+kasan": _kernel("patched", "debug+kasan"),
     "patched debug+kcsan": _kernel("patched", "debug+kcsan"),
     "patched debug+rt": _kernel("patched", "debug+rt"),
 }
