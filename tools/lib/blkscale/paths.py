@@ -10,6 +10,7 @@ TREES = {"base": BUILD / "base", "patched": BUILD / "tree"}
 RESULTS = BUILD / "results"
 BASE_FILE = ROOT / "base"
 SERIES_FILE = ROOT / "series"
+TESTS_CONFIG = "debug"	# of the kernels that the tests boot
 
 
 def tree(kernel):
