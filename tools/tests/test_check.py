@@ -77,6 +77,16 @@ class GroupTest(unittest.TestCase):
         self.assertIn("  # since\n", self.shown)
         self.assertNotIn("noise", self.shown)
 
+    def test_what_failed_is_said_again_at_the_end(self):
+        script = "echo ok 1 a; echo '# fine'; echo not ok 2 b; echo '# since'; exit 1"
+        total = check.Total()
+        with contextlib.redirect_stdout(io.StringIO()):
+            total.group("g", check.run_program("g", ["sh", "-c", script], 20), 1)
+            total.group("h", check.run_program("h", ["sh", "-c", "echo ok"], 20), 1)
+            total.group("i", check.run_program("i", ["true"], 20), 1)
+        self.assertRegex(total.wrong(), r"^failed in g:\n  not ok 2 b\n  # since\n"
+                         r"failed in i:\n  not ok - group i: no result at all.*\n$")
+
     def test_fewer_results_than_planned(self):
         self.assertEqual(self.group("echo 1..2; echo ok 1 a"), (1, 1, 0))
         self.assertIn("1 results of 2 planned", self.shown)

@@ -46,6 +46,7 @@ class Tally:
         self.passed = self.failed = self.skipped = 0
         self.planned = None
         self.bailed = None
+        self.wrong = []		# lines to show of what failed
 
     @property
     def seen(self):
