@@ -214,6 +214,16 @@ class Select(unittest.TestCase):
         self.assertEqual(results.select([[stale, foreign], [fresh]], {"old": "why"}),
                          [stale, fresh])
 
+    def test_older_files_count_as_older_than_all(self):
+        with tempfile.TemporaryDirectory() as folder:
+            kept, fresh = Path(folder, "kept.json"), Path(folder, "fresh-1.json")
+            fresh.write_text(json.dumps([rate("bfq", "base", 1, 2)]))
+            kept.write_text(json.dumps([rate("bfq", "base", 1, 1),
+                                        rate("bfq", "base", 4, 1)]))
+            with mock.patch.object(results, "files", lambda: [fresh]):
+                found = results.newest([kept])
+        self.assertEqual(found, [rate("bfq", "base", 1, 2), rate("bfq", "base", 4, 1)])
+
     def test_base_of_the_same_run_is_kept(self):
         both = [rate("bfq", "base", 1, 1), rate("bfq", "patched", 1, 2)]
         chosen = results.select([both, [rate("bfq", "base", 1, 9)]])

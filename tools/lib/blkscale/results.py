@@ -132,20 +132,22 @@ def files():
     return sorted(found, key=lambda p: (p.stat().st_mtime, p.name))
 
 
-def newest():
-    """The newest record of each cell and kernel over all files.
+def newest(older=()):
+    """The newest record of each cell and kernel over all files; older: more files,
+    of records that count as older than all of those.
 
     Patched rows of another series and rows on another base are left out: they say
     nothing about the present one, unless tools/report/same says why they do.  A
     base row comes from the run that measured the patched row, if that run measured
     both.
     """
-    return select([load(path) for path in files()], paths.fields(SAME))
+    kept = [sorted(load(path), key=lambda rec: rec["date"]) for path in older]
+    return select([*kept, *(load(path) for path in files())], paths.fields(SAME))
 
 
 def _last(batches, name, kernels):
     return next((rec.get(name) for batch in reversed(batches)
-                 for rec in batch if rec["kernel"] in kernels), None)
+                 for rec in reversed(batch) if rec["kernel"] in kernels), None)
 
 
 def select(batches, same=()):
