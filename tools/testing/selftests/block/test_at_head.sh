@@ -2,55 +2,62 @@
 # SPDX-License-Identifier: GPL-2.0
 # A request that comes back from the driver goes to the head: it is tried again
 # before the backlog, and of several the last one comes first.
+#
+# Insertion and choice are seen inside the scheduler's lock.
 
 . "$(dirname "$0")/common.sh"
 
-DEPTH=4
 BACKLOG=100		# what must wait in the scheduler for a requeue to count
-BOUND=$((DEPTH + 32))	# what may have been chosen already
 ROUNDS=5		# at most, until enough has been seen
 
+# probe_chosen SCHED
+probe_chosen() {
+	local fn symbol
+
+	case $1 in
+	mq-deadline) fn=dd_dispatch_request ;;
+	bfq) fn=bfq_dispatch_request ;;
+	esac
+	symbol "$fn" && [ -e $PROBES ] &&
+		echo "r100:blktest/chosen $symbol sector=+48(\$retval):u64" >>$PROBES ||
+		skip "no probe for the requests that $1 chooses"
+}
+
 # A requeue is block_rq_requeue; if block_rq_insert follows it went to the head of
-# the scheduler, else it stayed in the dispatch list.  A try is an issue or the
-# next requeue.  "overtaken" counts the tries of others while one waits.
+# the scheduler, else it stayed in the dispatch list. For each that waits at the head
+# the chosen one is a newer one, an older one, or none of them.
 analyse() {
 	trace_awk -v enough=$BACKLOG '
-	function tried(s,	o) {
-		tries++
-		if (s in since) {
-			if (behind[s] >= enough) {
-				heads++
-				if (tries - since[s] - 1 > worst)
-					worst = tries - since[s] - 1
-			}
-			for (o in since)
-				if (o != s && since_nr[o] > since_nr[s]) newer++
-				else if (o != s) older++
-			delete since[s]
-		}
-	}
-	/ block_rq_requeue: / { s = sector(); tried(s); back[s] = 1 }
+	/ block_rq_requeue: / { back[sector()] = 1 }
+	/ block_rq_issue: / { delete back[sector()] }
 	/ block_rq_insert: / {
 		s = sector()
 		if (s in back) {
-			delete back[s]
-			since[s] = tries; since_nr[s] = ++nr; behind[s] = waiting
+			head[s] = ++nr
+			if (waiting >= enough) heads++
 		} else {
-			waiting++
+			queued[s] = 1; waiting++
 		}
 	}
-	/ block_rq_issue: / { s = sector(); tried(s); delete back[s]; waiting-- }
-	END { printf "heads=%d overtaken=%d lifo=%d fifo=%d\n", heads, worst, older, newer }'
+	/ chosen: / && sub(/.* sector=/, "") && ($1 in queued || $1 in head) {
+		for (o in head)
+			if (!($1 in head)) others++
+			else if (head[o] < head[$1]) newer++
+			else if (head[o] > head[$1]) older++
+		if (!($1 in head)) waiting--
+		delete head[$1]; delete queued[$1]
+	}
+	END { printf "heads=%d newer=%d older=%d others=%d\n", heads, newer, older, others }'
 }
 
 # at_head DISK KIND SCHED STAGED [LOAD-OPTION...]: STAGED is how often requests must
 # be staged meanwhile
 at_head() {
-	local disk=$1 sched=$3 enough=$4 round r overtaken
-	local heads=0 worst=0 lifo=0 fifo=0 staged=0 event=
+	local disk=$1 sched=$3 enough=$4 round r
+	local heads=0 newer=0 older=0 others=0 staged=0 event=
 	shift 4
 
-	put "/sys/block/$disk/queue/nr_requests" 256 || return
+	probe_chosen "$sched" && put "/sys/block/$disk/queue/nr_requests" 256 || return
 	if [ "$enough" -eq 0 ]; then
 		echo 2 >"/sys/block/$disk/queue/nomerges"
 	else
@@ -59,28 +66,24 @@ at_head() {
 	fi
 	null_fault "$disk" requeue 40 $MANY || return
 	for ((round = 1; round <= ROUNDS; round++)); do
-		trace_start "$disk" block/block_rq_{insert,issue,requeue} \
+		trace_start "$disk" block/block_rq_{insert,issue,requeue} blktest/chosen \
 			${event:+"$event"} || return
 		load "$disk" "$@" -z 256m || return
 		trace_end
 		trace_complete || return
 		r=$(analyse)
-		overtaken=$(value_of overtaken "$r")
-		((worst = overtaken > worst ? overtaken : worst, staged += $(stagings),
-		  heads += $(value_of heads "$r"), lifo += $(value_of lifo "$r"),
-		  fifo += $(value_of fifo "$r")))
-		[ $heads -lt 50 ] || [ $lifo -lt 20 ] || [ $staged -lt "$enough" ] || break
+		((heads += $(value_of heads "$r"), newer += $(value_of newer "$r"),
+		  older += $(value_of older "$r"), others += $(value_of others "$r"),
+		  staged += $(stagings)))
+		[ $heads -lt 50 ] || [ $newer -lt 20 ] || [ $staged -lt "$enough" ] || break
 	done
 	null_fault "$disk" requeue 0 0
-	note "$sched: heads=$heads overtaken=$worst lifo=$lifo fifo=$fifo staged=$staged"
+	note "$sched: heads=$heads newer=$newer older=$older others=$others staged=$staged"
 	[ $heads -ge 50 ] || { fail "only $heads requeues in front of a backlog"; return; }
 	[ $staged -ge "$enough" ] || { fail "only $staged times staged"; return; }
-	[ $worst -le $BOUND ] ||
-		{ fail "$worst requests went before a requeued one"; return; }
-	# A newer one can arrive just after the older one was chosen: seen in up to
-	# one pair of six.
-	[ $lifo -ge 20 ] && [ $((fifo * 2)) -le $lifo ] ||
-		fail "of several at the head, $lifo newer and $fifo older ones came first"
+	[ $others -eq 0 ] || { fail "$others times another went before a requeued one"; return; }
+	[ $older -eq 0 ] && [ $newer -ge 20 ] ||
+		fail "of several at the head, $newer newer and $older older ones came first"
 }
 
 one_by_one() {
@@ -97,7 +100,7 @@ FIRST_NAME=$TEST_NAME
 requeues=/dev/null
 TEST_KINDS=null_blk
 TEST_DEVS=
-for_each_device one_by_one hw_queue_depth=$DEPTH irqmode=2 completion_nsec=1000000
+for_each_device one_by_one hw_queue_depth=4 irqmode=2 completion_nsec=1000000
 TEST_NAME="at_head staging"
-for_each_device staging hw_queue_depth=$DEPTH irqmode=2 completion_nsec=1000000
+for_each_device staging hw_queue_depth=4 irqmode=2 completion_nsec=1000000
 finish_tests
