@@ -43,6 +43,8 @@ no_faults() {
 second=bt$$x
 
 second_begin() {
+	local pid
+
 	put "$NULLB/$second/power" 1 && wait_until 10 test -b "/dev/$second" &&
 		put "/sys/block/$second/queue/io_timeout" 300 &&
 		set_sched "$second" "$1" && let_issue "$second" "$1" || return
@@ -50,6 +52,18 @@ second_begin() {
 	background "$second" -n 20000 -t 3 -d 16 -b 4 -e
 	background "$second" -n 20000 -t 2 -d 1 -e -P 2:4,1:0
 	background "$second" -n 2000 -x fsync -u 2000 -e
+	# it may go away at once
+	for pid in "${bg[@]: -3}"; do
+		wait_until 10 begun "$pid" || { fail "a load does not begin"; return; }
+	done
+}
+
+# begun PID: it has opened the disk and made its threads; or has ended, of which
+# background_stop tells
+begun() {
+	local threads=("/proc/$1/task/"*)
+
+	[ ${#threads[@]} -ge 2 ] || gone "$1"
 }
 
 second_make() {
