@@ -185,7 +185,7 @@ full() {
 	trace_complete || return
 	r=$(passed)
 	note "$disk: more than it takes: $r"
-	[ "$(value_of seen "$r")" -ge 300 ] || { fail "hardly one has to wait: $r"; return; }
+	[ "$(value_of seen "$r")" -ge 100 ] || { fail "hardly one has to wait: $r"; return; }
 	[ "$(value_of worst "$r")" -le 40 ] ||
 		fail "requests that wait for the device are passed: $r"
 	# the first ones of a CPU on which bios were merged are still inserted
