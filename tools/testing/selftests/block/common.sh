@@ -83,6 +83,28 @@ skip() {
 	return "$KSFT_SKIP"
 }
 
+# again REASON: too little was seen; rounds FUNCTION ARGUMENT...: once more while it
+# says so, which the last time is a failure. What is looked for may be rare on a busy
+# machine.
+ROUNDS=5
+AGAIN=99	# no status of a shell or of kselftest
+
+again() {
+	reason=$1
+	return $AGAIN
+}
+
+rounds() {
+	local round status
+
+	for ((round = 1; round <= ROUNDS; round++)); do
+		"$@"
+		status=$?
+		[ $status -eq $AGAIN ] || return $status
+	done
+	return 1
+}
+
 start_tests() {
 	[ "$(id -u)" -eq 0 ] || skip_all "not root"
 	[ -d /sys/kernel/debug/block ] || skip_all "no debugfs (mounted?)"

@@ -8,7 +8,6 @@
 . "$(dirname "$0")/common.sh"
 
 BACKLOG=100		# what must wait in the scheduler for a requeue to count
-ROUNDS=5		# at most, until enough has been seen
 
 # probe_chosen SCHED
 probe_chosen() {
@@ -50,10 +49,32 @@ analyse() {
 	END { printf "heads=%d newer=%d older=%d others=%d\n", heads, newer, older, others }'
 }
 
+# one_round DISK LOAD-OPTION...: adds to the sums of at_head
+one_round() {
+	local disk=$1 r
+	shift
+
+	trace_start "$disk" block/block_rq_{insert,issue,requeue} blktest/chosen \
+		${event:+"$event"} || return
+	load "$disk" "$@" -z 256m || return
+	trace_end
+	trace_complete || return
+	r=$(analyse)
+	((heads += $(value_of heads "$r"), newer += $(value_of newer "$r"),
+	  older += $(value_of older "$r"), others += $(value_of others "$r"),
+	  staged += $(stagings)))
+	note "$sched: heads=$heads newer=$newer older=$older others=$others staged=$staged"
+	[ $others -eq 0 ] || { fail "$others times another went before a requeued one"; return; }
+	[ $older -eq 0 ] || { fail "$older times the older of several at the head"; return; }
+	[ $heads -ge 50 ] || { again "only $heads requeues in front of a backlog"; return; }
+	[ $newer -ge 20 ] || { again "only $newer times several at the head"; return; }
+	[ $staged -ge "$enough" ] || again "only $staged times staged"
+}
+
 # at_head DISK KIND SCHED STAGED [LOAD-OPTION...]: STAGED is how often requests must
 # be staged meanwhile
 at_head() {
-	local disk=$1 sched=$3 enough=$4 round r
+	local disk=$1 sched=$3 enough=$4
 	local heads=0 newer=0 older=0 others=0 staged=0 event=
 	shift 4
 
@@ -65,25 +86,7 @@ at_head() {
 		probe_staged || return
 	fi
 	null_fault "$disk" requeue 40 $MANY || return
-	for ((round = 1; round <= ROUNDS; round++)); do
-		trace_start "$disk" block/block_rq_{insert,issue,requeue} blktest/chosen \
-			${event:+"$event"} || return
-		load "$disk" "$@" -z 256m || return
-		trace_end
-		trace_complete || return
-		r=$(analyse)
-		((heads += $(value_of heads "$r"), newer += $(value_of newer "$r"),
-		  older += $(value_of older "$r"), others += $(value_of others "$r"),
-		  staged += $(stagings)))
-		[ $heads -lt 50 ] || [ $newer -lt 20 ] || [ $staged -lt "$enough" ] || break
-	done
-	null_fault "$disk" requeue 0 0
-	note "$sched: heads=$heads newer=$newer older=$older others=$others staged=$staged"
-	[ $heads -ge 50 ] || { fail "only $heads requeues in front of a backlog"; return; }
-	[ $staged -ge "$enough" ] || { fail "only $staged times staged"; return; }
-	[ $others -eq 0 ] || { fail "$others times another went before a requeued one"; return; }
-	[ $older -eq 0 ] && [ $newer -ge 20 ] ||
-		fail "of several at the head, $newer newer and $older older ones came first"
+	rounds one_round "$disk" "$@" && null_fault "$disk" requeue 0 0
 }
 
 one_by_one() {

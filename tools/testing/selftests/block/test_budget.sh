@@ -21,24 +21,21 @@ null_faults() {
 }
 
 # sdebug_stress DISK OPTS EVERY_NTH: what the host refuses comes back, or fails; that
-# an abort is tried again is not seen
+# an abort is tried again is not seen. The host says that its queue is full only if it
+# is, at the nth command.
 sdebug_stress() {
-	local refused=0 round
+	local refused
 
-	# the host says that its queue is full only if it is, at the nth command
-	for ((round = 1; round <= 3 && refused == 0; round++)); do
-		trace_start "$1" block/block_rq_requeue || return
-		echo "$2" >$SDEBUG/opts
-		echo "$3" >$SDEBUG/every_nth
-		stress "$1" || { fail "opts $2: $reason"; return; }
-		trace_end
-		refused=$(value_of errors "$out")
-		((refused += $(grep -c ' block_rq_requeue: ' $TRACE/trace)))
-		note "$1: opts $2: $out, $refused refused"
-		sdebug_reset || return
-		[ "$2" != 0x10000 ] || return 0
-	done
-	[ $refused -gt 0 ] || fail "opts $2: nothing was refused"
+	trace_start "$1" block/block_rq_requeue || return
+	echo "$2" >$SDEBUG/opts
+	echo "$3" >$SDEBUG/every_nth
+	stress "$1" || { fail "opts $2: $reason"; return; }
+	trace_end
+	refused=$(value_of errors "$out")
+	((refused += $(grep -c ' block_rq_requeue: ' $TRACE/trace)))
+	note "$1: opts $2: $out, $refused refused"
+	sdebug_reset || return
+	[ $refused -gt 0 ] || [ "$2" = 0x10000 ] || again "opts $2: nothing was refused"
 }
 
 # fewer commands for the disk than the host has tags; then with the host busy,
@@ -47,7 +44,7 @@ sdebug_faults() {
 	local depth=/sys/block/$1/device/queue_depth
 
 	put "$depth" 3 && stress "$1" && put "$depth" 16 || return
-	sdebug_stress "$1" 0x8000 7 && sdebug_stress "$1" 0x800 7 &&
+	rounds sdebug_stress "$1" 0x8000 7 && rounds sdebug_stress "$1" 0x800 7 &&
 		# an abort stops the host for a while
 		sdebug_stress "$1" 0x10000 201
 }
