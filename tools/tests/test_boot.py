@@ -23,6 +23,10 @@ class BootTest(unittest.TestCase):
         self.out = Path(folder.name) / "out"
         self.image = Path(folder.name) / "bzImage"
         self.image.touch()
+        for name, seconds in {"LAST_WORDS": 0.2, "GRACE": 1}.items():
+            patch = mock.patch.object(boot, name, seconds)
+            patch.start()
+            self.addCleanup(patch.stop)
 
     def boot(self, script, **kwargs):
         """Run script as QEMU; its arguments are kept in $OUT/argv."""
@@ -81,9 +85,15 @@ class BootTest(unittest.TestCase):
 
     def test_stuck(self):
         line = "[ 99.0] INFO: task fio:12 blocked for more than 60 seconds."
-        with mock.patch.object(boot, "GRACE", 1):
-            result = self.boot(f"echo '{line}' >$OUT/console.log; sleep 60")
+        result = self.boot(f"echo '{line}' >$OUT/console.log; sleep 60")
         self.assertRegex(result.trouble, "^the guest is stuck; .*console.log:1: ")
+
+    def test_asked_where_it_hangs(self):
+        result = self.boot("echo up >$OUT/console.log; read word; "
+                           "echo Kernel panic at $word >>$OUT/console.log; sleep 60",
+                           silent=1)
+        self.assertIn("panic at nmi", result.console.read_text())
+        self.assertIn("silent for 1s; last line of", result.trouble)
 
     def lost_timer(self, job):
         """Job output of a guest that loses a timer once."""
@@ -92,8 +102,7 @@ class BootTest(unittest.TestCase):
         script = (f"if [ -e $OUT/again ]; then {GOOD}; else touch $OUT/again; "
                   f"echo '{job}' >$OUT/job.log; echo '{stuck}' >$OUT/console.log; "
                   "sleep 60; fi")
-        with mock.patch.object(boot, "GRACE", 1):
-            return self.boot(script)
+        return self.boot(script)
 
     def test_once_more_if_a_timer_is_lost(self):
         self.assertTrue(self.lost_timer("# begin order").ok)
@@ -182,8 +191,10 @@ class BootTest(unittest.TestCase):
         with mock.patch.object(boot, "START", 1), \
                 mock.patch.object(boot, "note") as note:
             result = self.boot("[ -e $OUT/again ] && { " + GOOD +
-                               "; exit; }; >$OUT/again; sleep 60")
+                               "; exit; }; >$OUT/again; read word; "
+                               "echo Kernel panic at $word >$OUT/console.log; sleep 60")
             self.assertTrue(result.ok)
+            self.assertIn("at nmi", (self.out / "console.first.log").read_text())
             note.assert_called_once()
             result = self.boot("sleep 60")
         self.assertIn("did not begin its job within 1s", result.trouble)

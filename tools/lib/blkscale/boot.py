@@ -19,6 +19,7 @@ INIT = paths.ROOT / "tools/boot/init"
 TROUBLE_STATUS = 70
 KEPT = 200		# folders of earlier boots
 TRACE = "qemu.trace"
+LAST_WORDS = 30		# seconds for a guest that hangs to say where
 GRACE = 60		# seconds for the rest of a report of something stuck, and RCU's
 START = 150		# seconds until the job begins
 NOT_STARTED = "the guest did not begin its job"
@@ -27,11 +28,12 @@ STUCK = re.compile("detected stalls|blocked for more than")
 RESULT = re.compile(r"^(?!#|TAP version|$)", re.M)	# of a job
 
 # What every guest gets; later words win.  rcu: an emulated CPU that waits
-# for the host's is no stall.
+# for the host's is no stall.  nmi: see _last_words().
 APPEND = ("console=ttyS0 earlyprintk=serial root=r rootfstype=9p ro "
           "rootflags=trans=virtio,version=9p2000.L,msize=524288,cache=loose "
           "panic=-1 oops=panic loglevel=5 null_blk.nr_devices=0 "
-          "rcupdate.rcu_cpu_stall_timeout=60")
+          "rcupdate.rcu_cpu_stall_timeout=60 "
+          "unknown_nmi_panic panic_sys_info=timers,blocked_tasks")
 
 
 @dataclass
@@ -39,6 +41,7 @@ class Result:
     out: Path
     status: int = None		# the job's, or None: the guest wrote none
     trouble: str = None		# why the boot counts as failed, if it does
+    report: str = None		# of the kernel, on the console
     stderr: str = ""		# QEMU's; a plugin prints there
     seconds: float = 0.0
     argv: list = field(default_factory=list)
@@ -196,7 +199,8 @@ def _console(out, shell):
     if shell:
         return ["-chardev", f"stdio,id=con,mux=on,signal=off,logfile={log}",
                 "-serial", "chardev:con", "-mon", "chardev=con"]
-    return ["-chardev", f"file,id=con,path={log}", "-serial", "chardev:con"]
+    return ["-chardev", f"file,id=con,path={log}", "-serial", "chardev:con",
+            "-monitor", "stdio"]
 
 
 # ------------------------------------------------------------- the job
@@ -325,6 +329,15 @@ def _wait(process, watch):
     return None
 
 
+def _last_words(process):
+    """A kernel that hangs prints its timers and blocked tasks at an NMI."""
+    try:
+        process.stdin.write(b"nmi\n")
+        process.wait(LAST_WORDS)
+    except (OSError, subprocess.TimeoutExpired):
+        pass			# it cannot; what it said before counts
+
+
 def _status(out):
     try:
         return int((out / "status").read_text())
@@ -337,7 +350,7 @@ def _judge(result, ended, process, races):
     result.stderr = (result.out / "qemu.stderr").read_text(errors="replace")
     result.status = _status(result.out)
     last = (tail(result.console) or ["nothing"])[-1]
-    result.trouble = trouble.report(result.console, races=races)
+    result.report = result.trouble = trouble.report(result.console, races=races)
     if ended:
         result.trouble = (f"{ended}; {result.trouble}" if result.trouble else
                           f"{ended}; last line of {result.console}: {last}")
@@ -355,10 +368,9 @@ def _lost(result):
         return False
     if result.log.exists() and RESULT.search(result.log.read_text(errors="replace")):
         return False
-    found = trouble.report(result.console)
-    if not found:
+    if not result.report:
         return NOT_STARTED in (result.trouble or "")
-    return bool(STUCK.search(found.splitlines()[0])) and \
+    return bool(STUCK.search(result.report.splitlines()[0])) and \
         LOST_TIMER in result.console.read_text(errors="replace")
 
 
@@ -398,7 +410,9 @@ def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
         result = _run(argv, environment, out, shell, timeout, silent, on_output,
                       races)
         if _lost(result):
-            note(f"{result.trouble.splitlines()[0]}; once more")
+            first = result.console.replace(out / "console.first.log")
+            note(f"{result.trouble.splitlines()[0]}; once more (what it said is "
+                 f"in {first})")
             result.log.unlink(missing_ok=True)
             result = _run(argv, environment, out, shell, timeout, silent,
                           on_output, races)
@@ -418,12 +432,16 @@ def _run(argv, environment, out, shell, timeout, silent, on_output, races):
     with open(out / "qemu.stderr", "wb") as err:
         process = subprocess.Popen(
             argv, env={**os.environ, **(environment or {})},
-            stdin=None if shell else subprocess.DEVNULL,
+            bufsize=0, stdin=None if shell else subprocess.PIPE,
             stdout=None if shell else subprocess.DEVNULL, stderr=err,
             start_new_session=not shell)
-    ended = None
     try:
         ended = _wait(process, watch)
+        watch.show()
+        result.seconds = time.monotonic() - watch.begun
+        _judge(result, ended, process, races)
+        if ended and not shell:
+            _last_words(process)
     finally:
         # SIGKILL: a QEMU whose plugin holds its main thread hears no other.
         if process.poll() is None:
@@ -432,9 +450,8 @@ def _run(argv, environment, out, shell, timeout, silent, on_output, races):
                 process.wait()
             else:
                 kill_group(process, patience=0)
-    watch.show()
-    result.seconds = time.monotonic() - watch.begun
-    _judge(result, ended, process, races)
+        if process.stdin:
+            process.stdin.close()
     if shell and result.status is None and not process.returncode:
         result.trouble = None	# left with Ctrl-A x
     return result
