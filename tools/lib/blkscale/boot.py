@@ -252,8 +252,9 @@ def _kvm_works(kernel):
     this = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     if known.exists() and known.read_text().split()[:1] == [this]:
         return known.read_text().split()[1] == "yes"
-    note(f"does KVM work here? ({20 + LAST_WORDS}s at most)")
-    result = run(kernel=kernel, job="true", accel="kvm", timeout=20)
+    limit = 20
+    note(f"does KVM work here? ({limit + LAST_WORDS}s at most)")
+    result = run(kernel=kernel, job="true", accel="kvm", timeout=limit)
     if result.ok or "kvm" in result.stderr.lower() or result.console.stat().st_size:
         known.write_text(f"{this} {'yes' if result.ok else 'no'}\n")
     note("KVM works" if result.ok else "KVM does not: emulating (TCG)")

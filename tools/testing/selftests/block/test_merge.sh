@@ -22,17 +22,17 @@ merges() {
 }
 
 merge() {
-	local disk=$1 few=30
+	local disk=$1 slow=yes few=30
 
 	# a device that is not slow leaves less time to find a neighbour, and one task
 	# alone may find none waiting
-	[ "$2" = null_blk ] || [ "$2" = scsi_debug ] || few=10
+	[ "$2" = null_blk ] || [ "$2" = scsi_debug ] || slow= few=10
 	put "/sys/block/$disk/queue/nr_requests" 64 || return
 	# bfq looks for neighbours in the queues of other tasks only on such a disk
 	echo 1 >"/sys/block/$disk/queue/rotational"
 	merges "$disk" $few "two tasks, alternate blocks" -t 2 -d 24 -n 1000 -p alternate &&
 	merges "$disk" 80 "plugged" -d 32 -b 32 -n 1500 -p seq || return
-	if [ $few -eq 30 ]; then
+	if [ -n "$slow" ]; then
 		merges "$disk" $few "one task, at the back" -d 32 -n 1000 -p seq &&
 		merges "$disk" $few "one task, at the front" -d 32 -n 1000 -p reverse || return
 	fi

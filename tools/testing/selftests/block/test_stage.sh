@@ -10,7 +10,6 @@ LIMIT=10000	# ms
 THREADS=4
 SIZE=64		# MiB
 ENOUGH=20	# times that requests are staged
-ROUNDS=5	# at most, until that
 
 # Requests of a CPU (each has its part of the disk) that were inserted, or
 # issued, after one that got its request later.
@@ -51,8 +50,8 @@ read_debugfs() {
 	bg+=($!)
 }
 
-# round DISK SCHED: adds to $staged and $prompt
-round() {
+# one_round DISK SCHED: adds to $staged and $prompt
+one_round() {
 	local disk=$1 sched=$2 r late delayed
 
 	trace_start "$disk" block/block_{getrq,rq_insert,rq_issue} \
@@ -73,11 +72,13 @@ round() {
 	late=$(value_of issue_late "$r")
 	[ "$sched" = bfq ] || [ "$late" -eq 0 ] ||
 		{ fail "$late were issued after a later one of their CPU"; return; }
-	[ "$delayed" -eq 0 ] || fail "$delayed runs of the queue were left to a timer"
+	[ "$delayed" -eq 0 ] ||
+		{ fail "$delayed runs of the queue were left to a timer"; return; }
+	[ $staged -ge $ENOUGH ] || again "only $staged times staged"
 }
 
 stage() {
-	local disk=$1 sched=$3 io=/sys/block/$1/queue/iosched staged=0 prompt=0 rounds=0
+	local disk=$1 sched=$3 io=/sys/block/$1/queue/iosched staged=0 prompt=0
 
 	# what is issued directly passes those that the dispatcher is about to take
 	put "/sys/block/$disk/queue/nr_requests" 128 && put "$io/direct_issue" 0 || return
@@ -93,11 +94,7 @@ stage() {
 	load "$disk" -d 16 -n 64 -r 0 || return
 	[ "$sched" = bfq ] || grep -qx 1 "/sys/kernel/debug/block/$disk/sched/batching" ||
 		{ fail "no batch of the scheduler before the test"; return; }
-	probe_delayed && probe_staged || return
-	until [ $staged -ge $ENOUGH ]; do
-		[ $((rounds++)) -lt $ROUNDS ] || { fail "only $staged times staged"; return; }
-		round "$disk" "$sched" || return
-	done
+	probe_delayed && probe_staged && rounds one_round "$disk" "$sched" || return
 	[ $prompt -gt 0 ] || fail "no run of the queue was seen, delayed or not"
 }
 
