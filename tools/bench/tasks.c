@@ -7,8 +7,11 @@
  *
  * A group is NAME,key=value,...; see usage. Measured is from WARM-UP ms on,
  * for SECONDS at most, or until all applications have started. A request that
- * has not ended by then counts with the time that it took in the end. Prints a
- * JSON object: {"seconds": S, "NAME": {"ios": N, "p50": us, ...}, ...}
+ * has not ended by then counts with the time that it took in the end. A start-up
+ * that has not ended by then was cut off: it is counted as such and has no time.
+ * DEVICE may be a file. Prints a JSON object:
+ * {"seconds": S, "NAME": {"ios": N, "p50": us, ..., "starts": [ms, ...],
+ * "cut": N}, ...}
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,13 +20,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,7 +39,9 @@ static const char usage[] =
 "  burst=1 (depth at once, when all have ended)  pause=MS (after a burst)\n"
 "  start=MS (after the warm-up; negative: before)  gap=MS (between processes)\n"
 "  class=1|2|3 level=0..7 (I/O priority)  cgroup=DIR\n"
-"  cpu=N (not on another one)  fifo=1 (SCHED_FIFO, and never sleeps)\n"
+"  cpu=N (not on another one)  fifo=1 (SCHED_FIFO; a reader never sleeps then)\n"
+"  idle=1 (SCHED_IDLE)\n"
+"  hog=US period=US (no I/O: keeps its CPU busy for US of each period)\n"
 "  app=1 (200 random 4 KiB, 20 sequential 128 KiB reads, with pauses)\n"
 "  tree=N (N times a tree of processes that reads, as a shell's start-up)\n";
 
@@ -48,14 +52,15 @@ struct count {
 	uint64_t ios;		/* ended while it was measured */
 	uint64_t longest;	/* ns */
 	uint64_t lat[CLASSES * STEPS];
-	uint64_t starts;
+	uint64_t starts;	/* that ended while it was measured */
+	uint64_t cut;		/* that did not */
 	uint64_t start_ns[STARTS];
 };
 
 struct group {
 	const char *name, *cgroup;
 	int n, depth, size, write, seq, from, stride, burst, pause, start, gap;
-	int class, level, cpu, fifo, app, tree;
+	int class, level, cpu, fifo, idle, hog, period, app, tree;
 	struct count *count;
 };
 
@@ -319,6 +324,10 @@ static void start_up(struct group *g, void (*work)(struct group *))
 	uint64_t begun = now(), nr;
 
 	work(g);
+	if (over()) {	/* it may have left out some of its work */
+		__atomic_add_fetch(&g->count->cut, 1, __ATOMIC_RELAXED);
+		return;
+	}
 	nr = __atomic_fetch_add(&g->count->starts, 1, __ATOMIC_RELAXED);
 	if (nr < STARTS)
 		g->count->start_ns[nr] = now() - begun;
@@ -327,6 +336,18 @@ static void start_up(struct group *g, void (*work)(struct group *))
 }
 
 /* ------------------------------------------------------------ processes */
+
+static void hog(struct group *g)
+{
+	uint64_t next = now();
+
+	while (!over()) {
+		while (now() < next + g->hog * 1000ull)
+			;
+		next += g->period * 1000ull;
+		sleep_until(next);
+	}
+}
 
 static void pin(int cpu)
 {
@@ -338,12 +359,12 @@ static void pin(int cpu)
 		fail("sched_setaffinity");
 }
 
-static void set_fifo(void)
+static void set_policy(int policy)
 {
-	struct sched_param param = { .sched_priority = 1 };
+	struct sched_param param = { .sched_priority = policy == SCHED_FIFO };
 
-	if (sched_setscheduler(0, SCHED_FIFO, &param))
-		fail("SCHED_FIFO");
+	if (sched_setscheduler(0, policy, &param))
+		fail("sched_setscheduler");
 }
 
 static void join(const char *cgroup)
@@ -373,14 +394,18 @@ static void process(struct group *g, int me, int part)
 		random_number();
 	sleep_until(shared->begin + (g->start + me * g->gap) * 1000000ll);
 	if (g->fifo)
-		set_fifo();
+		set_policy(SCHED_FIFO);
+	if (g->idle)
+		set_policy(SCHED_IDLE);
+	if (g->hog)
+		hog(g);
 	if (g->app)
 		start_up(g, app);
 	for (i = 0; i < g->tree; i++) {
 		start_up(g, tree);
 		sleep_ms(200);
 	}
-	if (!g->app && !g->tree)
+	if (!g->hog && !g->app && !g->tree)
 		load(g, part);
 }
 
@@ -391,7 +416,8 @@ static void parse(char *text)
 		NUMBER(n), NUMBER(depth), NUMBER(size), NUMBER(write),
 		NUMBER(seq), NUMBER(from), NUMBER(stride), NUMBER(burst), NUMBER(pause),
 		NUMBER(start), NUMBER(gap), NUMBER(class), NUMBER(level),
-		NUMBER(cpu), NUMBER(fifo), NUMBER(app), NUMBER(tree),
+		NUMBER(cpu), NUMBER(fifo), NUMBER(idle), NUMBER(hog),
+		NUMBER(period), NUMBER(app), NUMBER(tree),
 	};
 	struct group *g = &groups[nr_groups++];
 	char *word, *value, *rest;
@@ -449,7 +475,7 @@ static void print(const struct group *g)
 	       c->longest / 1e3);
 	for (i = 0; i < c->starts && i < STARTS; i++)
 		printf("%s%.2f", i ? ", " : "", c->start_ns[i] / 1e6);
-	printf("]}");
+	printf("], \"cut\": %lu}", c->cut);
 }
 
 int main(int argc, char **argv)
@@ -463,8 +489,9 @@ int main(int argc, char **argv)
 	}
 	device = argv[1];
 	fd = open(device, O_RDONLY);
-	if (fd < 0 || ioctl(fd, BLKGETSIZE64, &bytes))
+	if (fd < 0)
 		fail(device);
+	bytes = lseek(fd, 0, SEEK_END);
 	close(fd);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -2,6 +2,7 @@
 """The promises: cases, verdicts and tables, on made-up figures."""
 import contextlib
 import io
+import json
 import subprocess
 import tempfile
 import unittest
@@ -109,7 +110,7 @@ class Cases(unittest.TestCase):
 
     def test_every_figure_comes_out(self):
         group = {"ios": 10, "p50": 1, "p99": 2, "p999": 3, "longest": 4,
-                 "starts": [5, 7, 6]}
+                 "starts": [5, 7, 6], "cut": 0}
         said = {"seconds": 2, **{name: group for name in
                                  ("reader", "others", "start", "a", "a2", "b")}}
         for case in promises.CASES:
@@ -117,8 +118,30 @@ class Cases(unittest.TestCase):
                     ["seconds"] + [g.partition(",")[0] for g in case.groups]}
             self.assertLessEqual(set(case.figures),
                                  set(promises.figures(case, only)), case.name)
-        start = next(c for c in promises.CASES if c.kind == "start")
-        self.assertEqual(promises.figures(start, said)["median"], 6)
+
+    def started(self, *times, cut):
+        case = next(c for c in promises.CASES if c.kind == "start")
+        return promises.figures(case, {
+            "seconds": 2, "others": {"ios": 10},
+            "start": {"ios": 10, "starts": list(times), "cut": cut}})
+
+    def test_a_start_that_was_cut_off_is_none(self):
+        self.assertEqual(self.started(5, 7, 6, cut=0),
+                         {"median": 6, "worst": 7, "cut": 0, "others": 5})
+        self.assertEqual(self.started(5, 7, 6, cut=2),
+                         {"median": 7, "worst": None, "cut": 2, "others": 5})
+        for times in ((), (5, 6)):
+            self.assertEqual(self.started(*times, cut=5),
+                             {"median": None, "worst": None, "cut": 5,
+                              "others": 5})
+
+    def test_starts_that_were_cut_off_are_judged_and_shown(self):
+        name = "start: a process tree beside 4 QD1 readers"
+        base = cell("base", [self.started(*[9] * 5, cut=0)] * 3, name)
+        patched = cell("patched", [self.started(cut=5)] * 3, name)
+        self.assertRegex(verdict(base, patched), "^WORSE: cut off")
+        (table,) = promised.tables([base, patched], report.origin)
+        self.assertIn("cut off", table.header)
 
     def test_a_break_for_each_kind_finds_its_cells(self):
         kinds = set()
@@ -220,6 +243,37 @@ class Tasks(unittest.TestCase):
         self.assertEqual(self.tasks().returncode, 2)
         done = self.tasks("/dev/none", "1", "0", "1", "x")
         self.assertRegex(done.stderr, "^tasks: /dev/none: ")
+
+    def starts(self, seconds, *kinds):
+        """What the starts of each kind came to, on a file."""
+        with tempfile.NamedTemporaryFile(dir=paths.BUILD) as disk:
+            disk.truncate(64 << 20)
+            done = self.tasks(disk.name, "1", "0", str(seconds), *kinds)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = json.loads(done.stdout)
+        return [said[kind.partition(",")[0]] for kind in kinds]
+
+    def test_a_start_that_was_cut_off_does_not_count(self):
+        kinds = "trees,tree=3", "apps,app=1,n=3,gap=100"
+        for said in self.starts(.15, *kinds):
+            self.assertEqual(len(said["starts"]) + said["cut"], 3)
+            self.assertGreater(said["cut"], 0)
+            # each sleeps for 4 ms at least
+            self.assertGreaterEqual(min(said["starts"], default=4), 4)
+        for said in self.starts(0, *kinds):
+            self.assertEqual((said["starts"], said["cut"]), ([], 3))
+
+    def test_all_starts_count_if_there_is_time(self):
+        for said in self.starts(60, "trees,tree=2", "apps,app=1"):
+            self.assertEqual(said["cut"], 0)
+            self.assertGreaterEqual(min(said["starts"]), 4)
+
+    def test_a_hog_ends_with_the_time(self):
+        with tempfile.NamedTemporaryFile(dir=paths.BUILD) as disk:
+            disk.truncate(64 << 20)
+            done = self.tasks(disk.name, "1", "0", ".02",
+                              "hog,cpu=0,hog=5000,period=6000", "reader,idle=1")
+        self.assertEqual(json.loads(done.stdout)["hog"]["ios"], 0)
 
 
 if __name__ == "__main__":

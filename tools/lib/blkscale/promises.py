@@ -57,6 +57,7 @@ LATENCY = {**MS, "rate": Figure("rate", "more"),
            "others": Figure("the others' rate", "more")}
 START = {"median": Figure("median ms", "less", none=2),
          "worst": Figure("worst ms", "less", none=2),
+         "cut": Figure("cut off", "less"),
          "others": Figure("the others' rate")}
 LONGEST = {"p99": MS["p99"], "longest": Figure("longest ms", "less", none=2),
            "rate": Figure("rate"), "others": Figure("the others' rate")}
@@ -286,14 +287,21 @@ def _of_shares(said):
     return {"ratio": _ratio(a, b), **found, "sum": round(a + b, 1)}
 
 
+def _of_starts(said):
+    """One that was cut off would have taken longer than all that were not."""
+    times, cut = sorted(said["starts"]), said["cut"]
+    middle = (len(times) + cut) // 2
+    return {"median": times[middle] if middle < len(times) else None,
+            "worst": None if cut else times[-1], "cut": cut}
+
+
 def figures(case, said):
     """The figures of a case from what tasks has said."""
     if case.kind == "shares":
         return _of_shares(said)
     others = {"others": _rate(said, "others")}
     if case.kind == "start":
-        times = sorted(said["start"]["starts"])
-        return {"median": times[len(times) // 2], "worst": times[-1], **others}
+        return {**_of_starts(said["start"]), **others}
     reader = said["reader"]
     return {**{name: _ms(reader[name]) for name in MS},
             "rate": _rate(said, "reader"), **others}
