@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from blkscale import git, paths, series
 
@@ -53,6 +54,24 @@ class Parts(unittest.TestCase):
         self.assertEqual(series.alone(self.lines), set())
         self.assertEqual(series.alone([*self.lines[:5], "# alone: a reason", "c"]),
                          {"two and more"})
+
+    def test_parts_that_are_not_measured(self):
+        self.assertEqual(paths.unmeasured(self.lines), set())
+        self.assertEqual(paths.unmeasured(["# part: 0", "# not measured: why", "x", "# more",
+                                           "y", *self.lines]), {"x", "y"})
+
+    def test_what_is_not_measured_does_not_change_the_measured_id(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            listing = root / "series"
+            for name in "ab":
+                (root / name).write_text(f"\ndiff --git {name}")
+            with mock.patch.multiple(paths, ROOT=root, SERIES_FILE=listing):
+                listing.write_text("# part: 1\na\n")
+                one = paths.series_id(measured=True)
+                listing.write_text("# part: 1\na\n# part: 2\n# not measured: why\nb\n")
+                self.assertEqual(paths.series_id(measured=True), one)
+                self.assertNotEqual(paths.series_id(), one)
 
     def test_parts(self):
         self.assertEqual(series.parts(self.lines),

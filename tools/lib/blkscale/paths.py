@@ -59,14 +59,30 @@ def patches():
             for name in patch_lines(SERIES_FILE.read_text().splitlines())]
 
 
+def unmeasured(lines):
+    """The names in the parts of a series file that have a line `# not measured`: no
+    measured kernel runs what they change."""
+    found, skip = set(), False
+    for line in map(str.strip, lines):
+        if line.startswith("# part:"):
+            skip = False
+        elif line.startswith("# not measured"):
+            skip = True
+        elif skip:
+            found.update(patch_lines([line]))
+    return found
+
+
 def series_id(measured=False):
     """A short name for what the series changes, whatever its messages say; only in
-    the kernel that is measured, not in documents and tests, if that is asked."""
+    the kernel that is measured, if that is asked."""
     digest = hashlib.sha1()
-    for patch in patches():
-        if measured and (patch.parent.name == "tests" or patch.relative_to(ROOT).parts[0]
-                         in ("Documentation", "tools")):
-            continue
+    found = patches()
+    if measured and found:
+        lines = SERIES_FILE.read_text().splitlines()
+        left_out = {ROOT / name for name in unmeasured(lines)}
+        found = [patch for patch in found if patch not in left_out]
+    for patch in found:
         _, diff, changes = patch.read_bytes().partition(b"\ndiff --git ")
         digest.update(diff + changes)
     return digest.hexdigest()[:12]
