@@ -139,6 +139,16 @@ class BootTest(unittest.TestCase):
         self.assertEqual((self.out / "size").read_text().split()[0], "0")
         self.assertFalse(list(self.out.glob(".disk*")))
 
+    def test_fewer_cpus_of_the_host(self):
+        for wanted in (1, None):
+            self.assertTrue(self.boot("nproc >$OUT/cpus; " + GOOD,
+                                      host_cpus=wanted).ok)
+            self.assertEqual(int((self.out / "cpus").read_text()),
+                             wanted or len(os.sched_getaffinity(0)))
+        said, _ = error_of(self.boot, GOOD, host_cpus=10000)
+        self.assertRegex(said, "^error: QEMU cannot have 10000 CPUs of the host; "
+                               r"name \d+ at most")
+
     def test_namespaces(self):
         self.boot(GOOD, devices=["nvme:size=3,namespaces=2,queues=4"])
         words = self.words()

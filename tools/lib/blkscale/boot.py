@@ -275,6 +275,17 @@ def _accelerator(accel, plugin, kernel):
 
 # ------------------------------------------------------------- running
 
+def _keep_on(host_cpus):
+    """Words before QEMU's that let it run on some CPUs of the host only."""
+    if not host_cpus:
+        return []
+    allowed = sorted(os.sched_getaffinity(0))
+    if host_cpus > len(allowed):
+        die(f"QEMU cannot have {host_cpus} CPUs of the host",
+            f"name {len(allowed)} at most")
+    return ["taskset", "--cpu-list", ",".join(map(str, allowed[:host_cpus]))]
+
+
 class _Watch:
     """Ends a QEMU that says nothing, takes too long, or has got stuck."""
 
@@ -378,7 +389,8 @@ def _lost(result):
 def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
         accel="auto", append="", plugin=None, devices=(), timeout=600,
         silent=None, out=None, shell=False, cpu_model="max", env=None,
-        on_output=None, trace=None, pcie=False, more=(), races=True):
+        on_output=None, trace=None, pcie=False, more=(), races=True,
+        host_cpus=None):
     """Boot, run the job, wait for the end.  Never raises for a bad guest:
     look at the result's status and trouble.
 
@@ -386,7 +398,8 @@ def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
     or from the job (default: none set); env: more variables for the job;
     on_output: called with what the job prints, as it prints it; trace: events
     of QEMU, which the job finds in $OUT/TRACE as they happen; pcie: a machine
-    that can suspend; more: words for QEMU; races: a data race is trouble.
+    that can suspend; more: words for QEMU; races: a data race is trouble;
+    host_cpus: on so many CPUs of the host, all of the guest's (default: on any).
     """
     kernel = image(kernel, config)
     accel = _accelerator(accel, plugin, kernel)
@@ -394,8 +407,8 @@ def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
     out.mkdir(parents=True, exist_ok=True)
     _write_job(out, job, args, env, shell)
     prefix, environment = qemu.command()
-    argv = [*prefix, *_machine(kernel, cpus, mem, accel, cpu_model, append,
-                                pcie),
+    argv = [*_keep_on(host_cpus), *prefix,
+            *_machine(kernel, cpus, mem, accel, cpu_model, append, pcie),
             *_output(out, pcie), *_console(out, shell), *more]
     if plugin:
         argv += ["-plugin", str(plugin)]
