@@ -14,8 +14,8 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup base qemu tree refresh am kernels boot scaletest manycore \
-	parts part-table deb bench slowdisk promises plugtest nvme-study report \
-	compare check check-nvme check-long stress clean
+	parts part-table deb bench slowdisk promises taken plugtest nvme-study report \
+	compare check check-nvme check-long stress reach clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -36,6 +36,9 @@ check-long: ## Guest tests on kernels with KASAN, KCSAN, PREEMPT_RT: 3 h
 stress: ## All changes at once under load, data verified (DURATION=600 SEED=n)
 	@tools/tests/guest --stress $(or $(DURATION),600) \
 		$(if $(SEED),--seed $(SEED))
+
+reach: ## Which lines that the series adds no guest test runs: an hour
+	@tools/tests/reach
 
 setup: ## Install the packages that are missing, or name them
 	@tools/setup
@@ -83,6 +86,9 @@ slowdisk: ## Merging and rates on slow disks, by counted instructions
 
 promises: ## Latency, start-up, shares, classes, expiry: about 2 h (QUICK=1: 2 to 4 min)
 	@tools/bench/promises $(if $(QUICK),--quick)
+
+taken: ## Latency in a guest on half as many host CPUs, by the wall clock
+	@tools/bench/taken
 
 plugtest: ## Merging in plugs: raid arrays, buffered writes, doorbells
 	@tools/bench/plugtest

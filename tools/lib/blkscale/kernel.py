@@ -18,6 +18,7 @@ CONFIGS = paths.ROOT / "tools/kernel/configs"
 MODULE = paths.ROOT / "tools/manycore/tickdisk"
 COMPILED = re.compile(r"^\s+(?:HOST)?(?:CC|AS|HOSTCC)\b")
 WARNING = re.compile(r"^(?:\.\./)*([^\s:]+):\d+(?::\d+)?: (?:warning|error):")
+COUNTED = re.compile(r"(?:block/[^/]+|lib/sbitmap)\.c$")
 # Nothing of the machine or the hour gets into a kernel: the same source, the same image.
 FIXED = ["LOCALVERSION=", "KBUILD_BUILD_USER=block", "KBUILD_BUILD_HOST=scaling",
          "KBUILD_BUILD_TIMESTAMP=Thu Jan  1 00:00:00 UTC 1970", "KBUILD_BUILD_VERSION=1"]
@@ -62,7 +63,19 @@ def make(tree, config, *more):
     """
     cc = "ccache gcc" if shutil.which("ccache") else "gcc"
     return ["make", "-C", str(tree), f"O=obj-{config}", f"-j{os.cpu_count()}",
-            f"CC={cc}", *FIXED, *more]
+            f"CC={cc}", *FIXED, *counted(tree, config), *more]
+
+
+def counted(tree, config):
+    """Words for make: with gcov.config, files that the series changes count their lines.
+
+    Without early inlining, as counting comes after it: what it does away with has no count.
+    """
+    if "gcov" not in config.split("+"):
+        return []
+    stems = [Path(name).stem for name in changed_files(tree) if COUNTED.match(name)]
+    return [word for stem in stems
+            for word in (f"GCOV_PROFILE_{stem}.o=y", f"CFLAGS_{stem}.o=-fno-early-inlining")]
 
 
 def env():
