@@ -140,12 +140,13 @@ def together(kernels, work):
 
 
 def one_boot(kernel, config, job, args, cpus, clock="host", append="",
-             devices=(), timeout=1200, trace=None, tell=None, accel=None):
+             devices=(), timeout=1200, trace=None, tell=None, accel=None,
+             host_cpus=None):
     """Boot a kernel for a guest job that writes cells; returns these."""
     result = boot.run(kernel=kernel, config=config, job=job, args=args,
                       cpus=cpus, accel=accel or CLOCKS[clock], append=append,
                       devices=devices, timeout=timeout, silent=300,
-                      trace=trace,
+                      trace=trace, host_cpus=host_cpus,
                       on_output=tell or (lambda text: _indent(kernel, text)))
     if result.trouble:
         note(f"error: kernel {kernel}: {result.trouble}")

@@ -10,6 +10,10 @@ from dataclasses import dataclass, field, replace
 
 GROUPS = "/run/promises"	# cgroups, version 2
 
+# of the guest's kernel
+APPEND = ("scsi_debug.max_queue=64 scsi_debug.ndelay=100000 "
+          "scsi_debug.fake_rw=1 scsi_debug.virtual_gb=64 scsi_debug.delay=0")
+
 PACE = 1.0	# seconds of the host for one of the guest's, about
 
 
@@ -79,6 +83,7 @@ class Case:
     scheds: tuple = BOTH
     cgroups: tuple = ()		# (folder, weight)
     settings: str = ""		# of the scheduler
+    sysctls: tuple = ()		# (name below /proc/sys, value)
     time: str = "seconds"	# of the disk
     early: int = EARLY
     none: bool = False		# what `none` gives says something, too
