@@ -2,9 +2,9 @@
 /*
  * load: block I/O as measured work, for the many-core measurement.
  *
- * Each thread submits `batch` direct I/Os to the device, waits for all of
+ * Each thread submits `batch` direct I/Os to its device, waits for all of
  * them, and does so until the end; io_uring with a fixed file and buffers.
- * Threads are of one process, or of one in each cgroup: the io controller of
+ * Threads take the devices in turns.  They are of one process, or of one in each cgroup: the io controller of
  * cgroup version 2 knows processes only.
  * The measured stretch begins when each has done `warm-up` batches and has been
  * at work for WARM_MS of the guest's time: schedulers settle in time, too.  In
@@ -13,8 +13,9 @@
  * MIN_RUNS of them, and more, up to MAX_RUNS, as long as their mean is not known
  * to within 5 %.  No thread stands still before the end.
  *
- * Prints a word for each lap: `warm-up`, or the ticks of a run and what the disk
- * counted in it: I/Os, writes, merged writes and written sectors.
+ * Prints a word for each lap: `warm-up`, or the ticks of a run, what the disks
+ * counted in it (I/Os, writes, merged writes and written sectors), and the I/Os
+ * of the first process.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -38,17 +39,18 @@
 #include "mark.h"
 
 static const char usage[] =
-"usage: load [NAME=VALUE]... DEVICE\n"
+"usage: load [NAME=VALUE]... DEVICE...\n"
 "  threads=N  batch=N (I/Os a submit)  size=BYTES\n"
 "  reads=PERCENT  order=random|parts|alternate   (parts: each thread is\n"
 "  sequential in its own part; alternate: adjacent blocks in turns)\n"
 "  streams=N (parts: a thread has N of them, which it serves in turns)\n"
 "  warm-up=N (batches that each thread does at least before it is measured)\n"
-"  later=FILE (a setting that is 0 until the warm-up is over)\n"
+"  apart=MS (that a thread starts after the one before it)\n"
+"  later=FILE (a setting that is 0 until the warm-up is over; one a device)\n"
 "  ticks=N (length of a lap)  clock=FILE (that the plugin writes)\n"
-"  stat=FILE (the disk's counters)\n"
+"  stat=FILE (a disk's counters; one a device)\n"
 "  group=DIR (a cgroup for a process of its own; given several times, threads\n"
-"  are in turns of these processes)\n"
+"  are in turns of these processes)  light=1 (the first has one thread only)\n"
 "  single=1 (one system call an I/O)  writer=1 (thread 0 writes one by one in\n"
 "  sequence, `depth` I/Os in flight)\n";
 
@@ -58,21 +60,24 @@ static const char usage[] =
 #define MAX_RUNS	9
 #define MAX_THREADS	256
 #define MAX_GROUPS	8
+#define MAX_DISKS	32
+#define LINE_SIZE	64
 
 enum { ORDER_RANDOM, ORDER_PARTS, ORDER_ALTERNATE };
 static int threads = 1, batch = 4, size = 512;
 static int reads = 100, order = ORDER_RANDOM, single, writer, depth = 32;
-static int warm_up = 1, streams = 1, ticks = 4000000;
-static const char *device;
-static uint64_t blocks;
+static int warm_up = 1, streams = 1, ticks = 4000000, apart, light;
+static const char *devices[MAX_DISKS];
+static int nr_devices;
+static uint64_t blocks;		/* of the smallest */
 static const char *groups[MAX_GROUPS];
 static int nr_groups;
-static const char *stat_file;	/* /sys/block/DISK/stat */
-static int stat_fd;
+static const char *stat_files[MAX_DISKS];	/* /sys/block/DISK/stat */
+static int stat_fds[MAX_DISKS], nr_stats;
 static const char *clock_file;
 static const volatile uint64_t *now;	/* in ticks */
-static const char *later_file;
-static int later;		/* what was in it */
+static const char *later_files[MAX_DISKS];
+static int later[MAX_DISKS], nr_later;	/* what was in them */
 
 struct ring {
 	int fd;
@@ -90,9 +95,9 @@ struct task {
 	struct ring ring;
 };
 
-/* What the disk counted, and when. */
+/* What the disks counted, and when; I/Os of the first process. */
 struct counts {
-	uint64_t ticks, ios, writes, merged, sectors;
+	uint64_t ticks, ios, writes, merged, sectors, first;
 };
 
 /* What all processes know. */
@@ -102,6 +107,9 @@ static struct shared {
 	int cold;		/* threads that have not done their warm-up */
 	uint64_t due;		/* the end of the lap */
 	volatile bool done;
+	struct {
+		uint64_t ios __attribute__((aligned(LINE_SIZE)));
+	} threads[MAX_THREADS];
 } *shared;
 
 static void fail(const char *what)
@@ -148,6 +156,7 @@ static void ring_setup(struct ring *r, unsigned int entries)
 
 static void task_setup(struct task *t)
 {
+	const char *device = devices[t->me % nr_devices];
 	struct iovec iov;
 	int fd = open(device, (t->reads < 100 ? O_RDWR : O_RDONLY) | O_DIRECT);
 
@@ -251,22 +260,46 @@ static void one_batch(struct task *t)
 		enter(t, 1, 0);
 	enter(t, t->single ? 0 : t->batch, t->batch);
 	reap(t);
+	shared->threads[t->me].ios += t->batch;
 	mark(MARK_PROGRESS);
+}
+
+/* The process that thread @i is of. */
+static int process_of(int i)
+{
+	if (nr_groups < 2)
+		return 0;
+	if (light)
+		return i ? 1 + (i - 1) % (nr_groups - 1) : 0;
+	return i % nr_groups;
+}
+
+static void add_stat(int disk, struct counts *c)
+{
+	uint64_t read_sectors, writes, merged, sectors;
+	char text[256];
+	ssize_t len = pread(stat_fds[disk], text, sizeof(text) - 1, 0);
+
+	text[len < 0 ? 0 : len] = '\0';
+	if (sscanf(text, "%*u %*u %lu %*u %lu %lu %lu", &read_sectors,
+		   &writes, &merged, &sectors) != 4)
+		fail(stat_files[disk]);
+	c->ios += (read_sectors + sectors) * 512 / size;
+	c->writes += writes;
+	c->merged += merged;
+	c->sectors += sectors;
 }
 
 static struct counts count(void)
 {
-	uint64_t read_sectors;
-	char text[256];
-	struct counts c;
-	ssize_t len = pread(stat_fd, text, sizeof(text) - 1, 0);
+	struct counts c = { .ticks = *now };
+	int i;
 
-	c.ticks = *now;
-	text[len < 0 ? 0 : len] = '\0';
-	if (sscanf(text, "%*u %*u %lu %*u %lu %lu %lu", &read_sectors,
-		   &c.writes, &c.merged, &c.sectors) != 4)
-		fail(stat_file);
-	c.ios = (read_sectors + c.sectors) * 512 / size;
+	for (i = 0; i < nr_stats; i++)
+		add_stat(i, &c);
+	for (i = 0; i < threads; i++)
+		if (!process_of(i))
+			c.first += shared->threads[i].ios;
 	return c;
 }
 
@@ -276,6 +309,7 @@ static struct counts between(const struct counts *a, const struct counts *b)
 		.ticks = b->ticks - a->ticks, .ios = b->ios - a->ios,
 		.writes = b->writes - a->writes, .merged = b->merged - a->merged,
 		.sectors = b->sectors - a->sectors,
+		.first = b->first - a->first,
 	};
 }
 
@@ -310,8 +344,10 @@ static int set(const char *name, int value)
 
 static void end_warm_up(void)
 {
-	if (later_file)
-		set(later_file, later);
+	int i;
+
+	for (i = 0; i < nr_later; i++)
+		set(later_files[i], later[i]);
 	mark(MARK_START);
 	shared->last = count();
 	__atomic_store_n(&shared->due, ticks, __ATOMIC_RELAXED);
@@ -361,6 +397,7 @@ static void *work(void *arg)
 	int nr = 0;
 
 	task_setup(t);
+	usleep(1000 * apart * t->me);
 	mark(MARK_WORK);
 	begin = clock_ms();
 	while (!shared->done) {
@@ -410,8 +447,8 @@ static void join_group(const char *group)
 		fail(name);
 }
 
-/* Number @me of @nr processes, with its share of the threads. */
-static void process(int me, int nr, pid_t parent)
+/* Process number @me, with its share of the threads. */
+static void process(int me, pid_t parent)
 {
 	pthread_t ids[MAX_THREADS];
 	int i;
@@ -420,11 +457,13 @@ static void process(int me, int nr, pid_t parent)
 		exit(1);
 	if (nr_groups)
 		join_group(groups[me]);
-	for (i = me; i < threads; i += nr)
-		if (pthread_create(&ids[i], NULL, work, new_task(i)))
+	for (i = 0; i < threads; i++)
+		if (process_of(i) == me &&
+		    pthread_create(&ids[i], NULL, work, new_task(i)))
 			fail("starting a thread");
-	for (i = me; i < threads; i += nr)
-		pthread_join(ids[i], NULL);
+	for (i = 0; i < threads; i++)
+		if (process_of(i) == me)
+			pthread_join(ids[i], NULL);
 	exit(0);
 }
 
@@ -440,7 +479,7 @@ static void run_processes(void)
 		if (pid < 0)
 			fail("starting a process");
 		if (!pid)
-			process(i, nr, me);
+			process(i, me);
 	}
 	while (wait(&status) > 0) {
 		if (WIFSIGNALED(status))
@@ -451,48 +490,72 @@ static void run_processes(void)
 	}
 }
 
-static void parse(char *arg)
+/* Arguments that may be given several times. */
+static bool parse_list(const char *name, const char *value)
+{
+	static const struct {
+		const char *name, **to;
+		int *nr, most;
+	} lists[] = {
+		{ "device", devices, &nr_devices, MAX_DISKS },
+		{ "stat", stat_files, &nr_stats, MAX_DISKS },
+		{ "later", later_files, &nr_later, MAX_DISKS },
+		{ "group", groups, &nr_groups, MAX_GROUPS },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		if (!strcmp(name, lists[i].name) && *lists[i].nr < lists[i].most) {
+			lists[i].to[(*lists[i].nr)++] = value;
+			return true;
+		}
+	return false;
+}
+
+static bool parse_number(const char *name, const char *value)
 {
 	static const struct { const char *name; int *to; } numbers[] = {
 		{ "threads", &threads }, { "batch", &batch },
 		{ "size", &size }, { "reads", &reads }, { "single", &single },
 		{ "writer", &writer }, { "depth", &depth },
 		{ "warm-up", &warm_up }, { "streams", &streams },
-		{ "ticks", &ticks },
+		{ "ticks", &ticks }, { "apart", &apart }, { "light", &light },
 	};
-	static const struct { const char *name, **to; } words[] = {
-		{ "stat", &stat_file }, { "clock", &clock_file },
-		{ "later", &later_file },
-	};
-	static const char *const orders[] = { "random", "parts", "alternate" };
-	char *value = strchr(arg, '=');
 	size_t i;
 
-	if (!value) {
-		device = arg;
-		return;
-	}
-	*value++ = '\0';
-	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (!strcmp(arg, words[i].name)) {
-			*words[i].to = value;
-			return;
-		}
-	if (!strcmp(arg, "group") && nr_groups < MAX_GROUPS) {
-		groups[nr_groups++] = value;
-		return;
-	}
 	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		if (!strcmp(arg, numbers[i].name)) {
+		if (!strcmp(name, numbers[i].name)) {
 			*numbers[i].to = atoi(value);
-			return;
+			return true;
 		}
-	for (i = 0; !strcmp(arg, "order") && i < 3; i++)
+	return false;
+}
+
+static void parse(char *arg)
+{
+	static const char *const orders[] = { "random", "parts", "alternate" };
+	char *value = strchr(arg, '=');
+	const char *name = arg;
+	int i;
+
+	if (value) {
+		*value++ = '\0';
+	} else {
+		name = "device";
+		value = arg;
+	}
+	if (parse_list(name, value) || parse_number(name, value))
+		return;
+	if (!strcmp(name, "clock")) {
+		clock_file = value;
+		return;
+	}
+	for (i = 0; !strcmp(name, "order") && i < 3; i++)
 		if (!strcmp(value, orders[i])) {
 			order = i;
 			return;
 		}
-	fprintf(stderr, "load: cannot use `%s=%s`\n%s", arg, value, usage);
+	fprintf(stderr, "load: cannot use `%s=%s`\n%s", name, value, usage);
 	exit(2);
 }
 
@@ -507,41 +570,53 @@ static void *map_clock(void)
 	return page;
 }
 
-int main(int argc, char **argv)
+static void open_disks(void)
 {
-	const struct counts *run;
 	off_t end;
 	int i, fd;
 
+	blocks = UINT64_MAX;
+	for (i = 0; i < nr_devices; i++) {
+		fd = open(devices[i], O_RDONLY);
+		end = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+		if (end < size)
+			fail(devices[i]);
+		close(fd);
+		if ((uint64_t)end / size < blocks)
+			blocks = end / size;
+	}
+	for (i = 0; i < nr_stats; i++)
+		stat_fds[i] = open(stat_files[i], O_RDONLY);
+	for (i = 0; i < nr_later; i++)
+		later[i] = set(later_files[i], 0);
+}
+
+int main(int argc, char **argv)
+{
+	const struct counts *run;
+	int i;
+
 	for (i = 1; i < argc; i++)
 		parse(argv[i]);
-	if (!device || !clock_file || !stat_file || streams < 1 || warm_up < 1 ||
-	    threads < 1 || threads > MAX_THREADS) {
+	if (!nr_devices || !clock_file || nr_stats != nr_devices ||
+	    streams < 1 || warm_up < 1 || threads < 1 || threads > MAX_THREADS) {
 		fputs(usage, stderr);
 		return 2;
 	}
-	fd = open(device, O_RDONLY);
-	end = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
-	if (end < size)
-		fail(device);
-	close(fd);
-	blocks = end / size;
 	now = map_clock();
-	stat_fd = open(stat_file, O_RDONLY);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		fail("memory");
 	shared->cold = threads;
 	shared->due = UINT64_MAX;
-	if (later_file)
-		later = set(later_file, 0);
+	open_disks();
 	run_processes();
 	for (i = 0; i < WARM_LAPS; i++)
 		printf("warm-up ");
 	for (run = shared->runs; run < shared->runs + shared->laps - WARM_LAPS; run++)
-		printf("%lu,%lu,%lu,%lu,%lu ", run->ticks, run->ios,
-		       run->writes, run->merged, run->sectors);
+		printf("%lu,%lu,%lu,%lu,%lu,%lu ", run->ticks, run->ios,
+		       run->writes, run->merged, run->sectors, run->first);
 	putchar('\n');
 	return 0;
 }

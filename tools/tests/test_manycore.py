@@ -10,6 +10,7 @@ import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
@@ -126,9 +127,11 @@ class Work(unittest.TestCase):
 
     def test_machines(self):
         slow = manycore.SLOW_CLOCK
+        host = (f"{workloads.HOST_TAGS_APPEND.format(cpus=4)} {slow}")
         for name, cpus, words in [("scaletest", 4, slow),
                                   ("flash8", 5, "isolcpus=4"),
-                                  ("few-cpus", "4,maxcpus=128", slow)]:
+                                  ("few-cpus", "4,maxcpus=128", slow),
+                                  ("host16-32", 4, host)]:
             self.assertEqual(
                 manycore.machine([Cell(name, "none", 4, "base")]),
                 {"cpus": cpus, "append": f"{lockstep.APPEND} {words}"})
@@ -138,8 +141,8 @@ class Work(unittest.TestCase):
                  for runs in ((100, 120), (90, 110, 400))]
         got = manycore.combine(
             [manycore.outcome_of(runs, {}) for runs in boots])
-        self.assertEqual((got.values["ios_per_mtick"], got.runs),
-                         (110, boots[0] + boots[1]))
+        self.assertEqual((got.values["ios_per_mtick"], got.runs, got.boots),
+                         (110, boots[0] + boots[1], [2, 3]))
         failed = Outcome(trouble="hung")
         self.assertIs(manycore.combine(
             [manycore.outcome_of(boots[0], {}), failed]), failed)
@@ -182,27 +185,70 @@ class Work(unittest.TestCase):
 
     def test_plan(self):
         line = manycore.plan_text([Cell("flash8", "none", 4, "base")], 1)
-        number, device, sched, weights, load = line.strip().split("|")
-        self.assertEqual((number, sched, weights), ("0", "none", ""))
+        number, device, sched, weights, options, load = \
+            line.strip().split("|")
+        self.assertEqual((number, sched, weights, options),
+                         ("0", "none", "", ""))
         self.assertIn("depth=8", device)
         self.assertIn("cpu=4", device)
         self.assertIn("threads=4 batch=4", load)
 
 
+    def test_options_of_a_plan(self):
+        for name, wanted in [("raised", "raised"), ("scaletest", ""),
+                             ("host16-32", "nr_requests=32")]:
+            line = manycore.plan_text([Cell(name, "bfq", 4, "base")], 1)
+            self.assertEqual(line.split("|")[4], wanted)
+
+    def test_raised_is_scaletest_with_raised_processes(self):
+        raised, plain = (manycore.plan_text([Cell(name, "bfq", 4, "base")], 1)
+                         for name in ("raised", "scaletest"))
+        self.assertEqual(raised, plain.replace("|||", "||raised|"))
+
+
 class Load(unittest.TestCase):
-    @unittest.skipUnless(shutil.which("cc"), "no C compiler")
+    """The program, as far as it runs without the plugin."""
+
+    def setUp(self):
+        if not shutil.which("cc"):
+            self.skipTest("no C compiler")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.program, self.file = self.folder / "load", self.folder / "file"
+        subprocess.run(["cc", "-pthread", "-o", self.program,
+                        paths.ROOT / "tools/manycore/load.c"], check=True)
+        self.file.write_bytes(bytes(4096))
+
+    def run_load(self, *words):
+        return subprocess.run([self.program, f"clock={self.file}", *words],
+                              capture_output=True, text=True, timeout=20)
+
+    def test_each_disk_has_its_counters(self):
+        stat = f"stat={self.file}"
+        for words in ([self.file], [self.file, self.file, stat], [stat]):
+            done = self.run_load(*words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("usage: load", done.stderr)
+
+    def test_a_disk_that_is_too_small_is_named(self):
+        (self.folder / "none").touch()
+        done = self.run_load(self.file, self.folder / "none",
+                             *2 * [f"stat={self.file}"])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"load: {self.folder}/none: ", done.stderr)
+
+    def test_a_wrong_word_is_named(self):
+        done = self.run_load("batches=4")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("load: cannot use `batches=4`", done.stderr)
+
     def test_a_process_that_fails_ends_the_others(self):
-        with tempfile.TemporaryDirectory() as folder:
-            program, file = Path(folder) / "load", Path(folder) / "file"
-            subprocess.run(["cc", "-pthread", "-o", program,
-                            paths.ROOT / "tools/manycore/load.c"], check=True)
-            file.write_bytes(bytes(4096))
-            # The first process waits for a reader of its cgroup's file.
-            os.mkfifo(Path(folder) / "cgroup.procs")
-            done = subprocess.run(
-                [program, "threads=2", f"clock={file}", f"stat={file}",
-                 f"group={folder}", "group=/nowhere", file],
-                capture_output=True, text=True, timeout=20)
+        # The first process waits for a reader of its cgroup's file.
+        os.mkfifo(self.folder / "cgroup.procs")
+        done = self.run_load("threads=2", f"stat={self.file}",
+                             f"group={self.folder}", "group=/nowhere",
+                             self.file)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stderr, "load: /nowhere/cgroup.procs: "
                          "No such file or directory\n")
@@ -226,6 +272,15 @@ class Settling(unittest.TestCase):
         self.assertEqual(values["ios_per_mtick"], 50)
         self.assertEqual(values["misses_per_io"], 3)
         self.assertEqual(values["rescued"], 3)
+
+    def test_the_share_of_the_first_group(self):
+        job = JOB.replace("2000000,100,0,0,0", "2000000,100,0,0,0,25")
+        self.assertNotIn("share", self.settle(job=job)[self.cells[0]].values)
+        with unittest.mock.patch.object(
+                self, "cells", [Cell("two-groups", "bfq", 4, "base")]):
+            values = self.settle(job=job.partition("begin 1")[0])[
+                self.cells[0]].values
+        self.assertEqual(values["share"], .25)
 
     def test_a_warm_up_is_no_run(self):
         laps = "".join(LAP.replace("ticks=2000000", f"ticks={n}") for n in

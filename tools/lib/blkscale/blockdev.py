@@ -214,8 +214,9 @@ def nvme_disks():
     return [wait_for(f"/dev/{name}") for name in sorted(_namespaces())]
 
 
-def nvme_loop(backing):
-    """An NVMe disk by the loop target on another disk; returns its node."""
+def nvme_loop(backing, **options):
+    """An NVMe disk by the loop target on another disk; returns its node.  options:
+    of the connection, queue_size for instance."""
     if not NVMET.is_dir():
         die("the kernel has no NVMe target",
             "it needs CONFIG_NVME_TARGET_LOOP, and configfs mounted")
@@ -232,7 +233,8 @@ def nvme_loop(backing):
     put(port / "addr_trtype", "loop")
     (port / "subsystems" / NQN).symlink_to(subsystem)
     with open("/dev/nvme-fabrics", "r+b", buffering=0) as fabrics:
-        fabrics.write(f"transport=loop,nqn={NQN}".encode())
+        words = {"transport": "loop", "nqn": NQN, **options}
+        fabrics.write(",".join(f"{k}={v}" for k, v in words.items()).encode())
     end = time.monotonic() + 10
     while time.monotonic() < end:
         fresh = sorted(set(_namespaces()) - known)
@@ -272,11 +274,18 @@ def _namespaces():
 def scsi_debug():
     """The node of the first disk of scsi_debug; its parameters are the
     kernel's command line (scsi_debug.max_queue=... )."""
+    return scsi_debugs(1)[0]
+
+
+def scsi_debugs(count):
+    """The nodes of all disks of scsi_debug, when there are `count`."""
     end = time.monotonic() + 10
     while time.monotonic() < end:
-        for model in sorted((SYS / "block").glob("sd*/device/model")):
-            if model.read_text().strip() == "scsi_debug":
-                return wait_for(f"/dev/{model.parent.parent.name}")
+        models = (SYS / "block").glob("sd*/device/model")
+        found = sorted(model.parent.parent.name for model in models
+                       if model.read_text().strip() == "scsi_debug")
+        if len(found) >= count:
+            return [wait_for(f"/dev/{name}") for name in found]
         time.sleep(0.05)
-    die("no disk of scsi_debug appeared within 10 s",
+    die(f"{count} disks of scsi_debug did not appear within 10 s",
         "the kernel needs CONFIG_SCSI_DEBUG and CONFIG_BLK_DEV_SD")

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from . import boot, lockstep, paths, results
 from .symbols import Symbols, by_function
-from .workloads import (HOTPLUG, POSSIBLE, TICK_DISK, WORKLOADS,
-                        device, load_arguments)
+from .workloads import (HOST_TAGS, HOST_TAGS_APPEND, HOTPLUG, POSSIBLE,
+                        TICK_DISK, WORKLOADS, device, load_arguments, options)
 
 JOB = paths.ROOT / "tools/manycore/guest"
 HANG = 60		# seconds of the host's clock without a batch of I/O
@@ -33,6 +33,7 @@ class Outcome:
     profile: dict = field(default_factory=dict)
     trouble: str = None
     runs: list = None		# the values behind the medians
+    boots: list = None		# how many of them each boot gave
 
 
 def places(cells):
@@ -52,7 +53,8 @@ def plan_text(cells, scale):
         workload = WORKLOADS[cell.workload]
         lines.append("|".join([
             str(number), device(workload, cell.cpus), cell.sched,
-            workload.weights, load_arguments(workload, cell.cpus, scale)]))
+            workload.weights, options(workload),
+            load_arguments(workload, cell.cpus, scale)]))
     return "\n".join(lines) + "\n"
 
 
@@ -78,7 +80,7 @@ def parse_job(text):
 
 
 # What the program load says of a run
-COUNTED = ("ticks", "ios", "writes", "merged", "sectors")
+COUNTED = ("ticks", "ios", "writes", "merged", "sectors", "first")
 
 
 def merging(counted):
@@ -101,8 +103,11 @@ def figures(cell, counted, counts):
     if "rescued" in counts:
         values["rescued"] = counts["rescued"]
         values["kblockd_per_io"] = counts["kblockd"] / ios
-    if WORKLOADS[cell.workload].merges:
+    workload = WORKLOADS[cell.workload]
+    if workload.merges:
         values.update(merging(counted))
+    if len(workload.weights.split()) > 1:
+        values["share"] = counted["first"] / ios
     return values
 
 
@@ -111,14 +116,16 @@ def combine(outcomes):
     failed = [o for o in outcomes if o.trouble]
     if failed:
         return failed[0]
-    return outcome_of([run for o in outcomes for run in o.runs],
+    both = outcome_of([run for o in outcomes for run in o.runs],
                       outcomes[0].profile)
+    both.boots = [len(o.runs) for o in outcomes]
+    return both
 
 
 def outcome_of(runs, profile):
     values = results.medians(runs)
     values["spread"] = results.spread([r["ios_per_mtick"] for r in runs])
-    return Outcome(values, profile, runs=runs)
+    return Outcome(values, profile, runs=runs, boots=[len(runs)])
 
 
 def kernel_symbols(kernel, config, out=None):
@@ -138,6 +145,8 @@ def machine(cells):
     """boot.run()'s arguments for the machine that the cells want."""
     _, cpus, kind = cells[0].place
     append = lockstep.APPEND
+    if kind == HOST_TAGS:
+        append = f"{append} {HOST_TAGS_APPEND.format(cpus=cpus)}"
     if kind == TICK_DISK:
         return {"cpus": cpus + 1, "append": f"{append} isolcpus={cpus}"}
     if kind == HOTPLUG:
@@ -224,7 +233,8 @@ def measure(cells, tell=None, **how):
 COLUMNS = [("I/Os per Mtick", "ios_per_mtick", ".1f"),
            ("misses/IO", "misses_per_io", ".1f"),
            ("rescued", "rescued", "d"),
-           ("merged", "merged", ".3f"), ("KiB", "kib", ".1f")]
+           ("merged", "merged", ".3f"), ("KiB", "kib", ".1f"),
+           ("first group", "share", ".2f")]
 
 
 def _text(values, name, form):
@@ -303,7 +313,8 @@ def records(outcome, command):
         workload = WORKLOADS[cell.workload]
         record = results.record(
             "manycore", cell.workload, workload.device, cell.sched,
-            cell.kernel, cell.cpus, got.values, command, runs=got.runs)
+            cell.kernel, cell.cpus, got.values, command, runs=got.runs,
+            boots=got.boots)
         if got.profile:		# of all runs
             record["profile"] = {
                 name: {"misses": m, "ticks": t}
