@@ -14,7 +14,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup base qemu tree refresh am kernels boot scaletest manycore \
-	parts part-table deb bench slowdisk promises taken plugtest nvme-study report \
+	parts part-table deb bench slowdisk promises taken plugtest files nvme-study report \
 	compare check check-nvme check-long stress reach clean
 
 help: ## This list
@@ -93,8 +93,17 @@ taken: ## Latency in a guest on half as many host CPUs, by the wall clock
 plugtest: ## Merging in plugs: raid arrays, buffered writes, doorbells
 	@tools/bench/plugtest
 
+files: ## Databases that commit and programs that start, on ext4 (WHY=1: what is inserted)
+	@tools/bench/files $(if $(WHY),--why)
+
 nvme-study: ## fio at depths from 1 to 2048 on NVMe, by counted instructions
 	@tools/bench/nvmestudy
+
+overtaking: ## How many requests overtake one that waits in the scheduler: 15 min
+	@tools/bench/overtaking
+
+irqsoff: ## Longest time with interrupts or preemption off; builds two kernels
+	@tools/bench/irqsoff
 
 report: ## Tables and pictures of the newest results, in build/report
 	@tools/report/report
