@@ -9,7 +9,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from blkscale import breaks, cells, paths, promised, promises, report, results
+from blkscale import breaks, cells, paths, promised, promises, readme, report, results, verdicts
 from test_check import program
 from test_report import rec
 
@@ -17,6 +17,7 @@ PROGRAM = program("tools/bench/promises")
 LATENCY = "latency: QD1 reader beside QD512"
 SHARES = "shares: 10:1, 4 readers each, QD1, together"
 DISK = "null_blk 1 ms x 8"
+UNCONFIRMED = "worse, unconfirmed (1 in 20)"
 
 
 def cell(kernel, runs, workload=LATENCY, sched="bfq"):
@@ -35,14 +36,14 @@ def shares(kernel, *ratios):
 
 def verdict(*records):
     ((name, pair),) = promised.by_cell(records).items()
-    return promised.verdict(name, pair)
+    return verdicts.words(verdicts.of_cell(name, pair))
 
 
 class Verdicts(unittest.TestCase):
     def test_worse_and_better(self):
         base = latencies("base", 7, 7.1, 7.2)
         self.assertEqual(verdict(base, latencies("patched", 14, 14.5, 15)),
-                         "WORSE: p99 ms x2.04")
+                         f"{UNCONFIRMED}: p99 ms x2.04")
         self.assertEqual(verdict(base, latencies("patched", 3, 3.1, 3.2)),
                          "better: p99 ms x0.44")
 
@@ -58,7 +59,7 @@ class Verdicts(unittest.TestCase):
         base = shares("base", 9.6, 9.7, 9.8)
         for ratios in ((2, 2, 2.1), (49, 50, 51)):
             self.assertRegex(verdict(base, shares("patched", *ratios)),
-                             "^WORSE: share")
+                             "^worse, unconfirmed .*: share")
         self.assertRegex(verdict(shares("base", 88, 88, 90),
                                  shares("patched", 11, 11, 12)),
                          "^better: share")
@@ -71,10 +72,14 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(found, {"ratio": promises.BEST, "sum": 50})
         self.assertRegex(verdict(shares("base", 10, 10.1, 10.2),
                                  cell("patched", [found] * 3, SHARES)),
-                         "^WORSE: share")
+                         "^worse, unconfirmed .*: share")
 
     def test_one_side(self):
         self.assertEqual(verdict(latencies("base", 1, 2, 3)), "")
+
+    def test_two_boots_are_no_verdict(self):
+        self.assertEqual(verdict(latencies("base", 7, 7.1), latencies("patched", 14, 15)),
+                         "2+2 boots")
 
 
 class Cases(unittest.TestCase):
@@ -139,7 +144,7 @@ class Cases(unittest.TestCase):
         name = "start: a process tree beside 4 QD1 readers"
         base = cell("base", [self.started(*[9] * 5, cut=0)] * 3, name)
         patched = cell("patched", [self.started(cut=5)] * 3, name)
-        self.assertRegex(verdict(base, patched), "^WORSE: cut off")
+        self.assertRegex(verdict(base, patched), "^worse, unconfirmed .*: cut off")
         (table,) = promised.tables([base, patched], report.origin)
         self.assertIn("cut off", table.header)
 
@@ -195,8 +200,47 @@ class Program(unittest.TestCase):
     def test_a_broken_tree_stands_beside_base(self):
         status, text = self.measured(70)
         self.assertEqual(status, 1)
-        self.assertIn("WORSE: p99 ms x", text)
+        self.assertIn(f"{UNCONFIRMED}: p99 ms x", text)
         self.assertEqual(self.measured(7.2)[0], 0)
+
+
+class Confirm(unittest.TestCase):
+    """--confirm measures what is worse and unconfirmed, and only that."""
+    RECORDS = [latencies("base", 7, 7.1, 7.2), latencies("patched", 14, 14.5, 15),
+               latencies("base", 7, 7.1, 7.2, sched="mq-deadline"),
+               latencies("patched", 7, 7.1, 7.3, sched="mq-deadline"),
+               shares("base", *[9.9] * 8), shares("patched", *[50] * 8)]
+
+    def arguments(self, *argv, records=None):
+        with mock.patch.object(cells, "kernels", lambda text: text.split(",")), \
+                tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write(readme.lines(self.RECORDS if records is None else records))
+            file.flush()
+            return PROGRAM.arguments(["--confirm", file.name, *argv])
+
+    def names(self, *argv, **how):
+        return [promises.cell_name(*cell) for cell in self.arguments(*argv, **how).cells]
+
+    def test_what_is_worse_and_unconfirmed(self):
+        self.assertEqual(self.names(), [f"{LATENCY} {DISK} bfq"])
+        self.assertEqual(self.names("--scheds", "mq-deadline"), [])
+        self.assertEqual(self.names("--only", "shares"), [])
+
+    def test_what_two_boots_show_is_measured_too(self):
+        self.assertEqual(self.names(records=[latencies("base", 7, 7.1),
+                                             latencies("patched", 14, 15)]),
+                         [f"{LATENCY} {DISK} bfq"])
+
+    def test_eight_boots_unless_said(self):
+        self.assertEqual(self.arguments().boots, 8)
+        self.assertEqual(self.arguments("--boots", "9").boots, 9)
+        self.assertTrue(self.arguments().no_none)
+
+    def test_nothing_to_confirm(self):
+        with mock.patch.object(PROGRAM, "arguments", lambda _argv: mock.Mock(
+                list=False, cells=[])), contextlib.redirect_stderr(io.StringIO()) as err:
+            self.assertEqual(PROGRAM.main(), 0)
+        self.assertRegex(err.getvalue(), "^nothing to confirm: ")
 
 
 class Tables(unittest.TestCase):
@@ -211,17 +255,17 @@ class Tables(unittest.TestCase):
         self.assertEqual(row[:3], ["QD1 reader beside QD512", DISK, "bfq"])
         self.assertIn("7.10 -> 14.5", row)
         self.assertIn("1.00 / 9.00 / 100 / 50.0", row)
-        self.assertEqual(row[-1], "**WORSE: p99 ms x2.04**")
+        self.assertEqual(row[-1], f"**{UNCONFIRMED}: p99 ms x2.04**")
         self.assertEqual(second.rows[0][-1], "same")
 
     def test_summary_and_failures(self):
-        (table,) = promised.summary(self.RECORDS, report.origin)
-        self.assertEqual(table.rows, [["latency", "bfq", "1", "1", "0"],
-                                      ["shares", "bfq", "1", "0", "0"]])
-        self.assertEqual(promised.failures(self.RECORDS),
-                         [f"WORSE: p99 ms x2.04: bfq, {DISK}, {LATENCY}"])
-        self.assertIn(promised.failures(self.RECORDS)[0],
-                      report.failures(self.RECORDS))
+        (table,) = verdicts.summary(self.RECORDS)
+        self.assertEqual([row[:7] for row in table.rows],
+                         [["promises: latency", "bfq", "1", "0", "1", "0", "0"],
+                          ["promises: shares", "bfq", "1", "0", "0", "0", "0"]])
+        self.assertEqual(verdicts.failures(self.RECORDS),
+                         [f"{UNCONFIRMED}: promises: latency, bfq, p99 ms x2.04: "
+                          f"QD1 reader beside QD512, {DISK}"])
 
     def test_old_names_are_left_out(self):
         self.assertEqual(promised.by_cell([cell("base", [{}], "latency: x")]),

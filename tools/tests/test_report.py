@@ -12,7 +12,8 @@ from unittest import mock
 
 TOOLS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TOOLS / "lib"))
-from blkscale import readme, report, results, svg, tables  # noqa: E402
+from blkscale import (readme, report, results, svg, tables,  # noqa: E402
+                      verdicts)
 
 
 def rec(sched, kernel, cpus, values, what="manycore", workload="scaletest",
@@ -38,58 +39,59 @@ SCALING = [rate("none", "base", 1, 321, 0), rate("none", "base", 16, 2800, 7),
 
 def slow(kernel, iops, merged, kib, runs=None):
     values = {"iops": iops, "merged": merged, "kib": kib}
-    more = {"runs": [{**values, "iops": i} for i in runs]} if runs else {}
-    return rec("bfq", kernel, 2, values, "slowdisk", "a", "null_blk 1x32",
-               **more)
-
-
-def verdict(base, patched):
-    (pair,) = report.pairs([base, patched]).values()
-    return report.verdict(pair)
+    runs = [{**values, "iops": i} for i in runs or [iops] * 3]
+    return rec("bfq", kernel, 2, values, "slowdisk", "a", "null_blk 1x32", runs=runs)
 
 
 class Verdicts(unittest.TestCase):
     base = slow("base", 1000, .9, 40)
 
+    def verdict(self, base, patched):
+        (table,) = report.slowdisk([base, patched])
+        return table.rows[0][-1]
+
+    def worse(self, words):
+        return f"**worse, unconfirmed (1 in 20): {words}**"
+
     def test_equal(self):
-        self.assertEqual(verdict(self.base, slow("patched", 1000, .9, 40)),
-                         "ok")
+        self.assertEqual(self.verdict(self.base, slow("patched", 1000, .9, 40)), "same")
 
     def test_lost_merges(self):
-        self.assertEqual(verdict(self.base, slow("patched", 1000, .88, 40)),
-                         "MERGES LOST x0.98")
-        self.assertEqual(verdict(self.base, slow("patched", 1000, .883, 40)),
-                         "ok")
+        self.assertEqual(self.verdict(self.base, slow("patched", 1000, .88, 40)),
+                         self.worse("merged x0.978"))
+        self.assertEqual(self.verdict(self.base, slow("patched", 1000, .883, 40)),
+                         "same")
 
     def test_smaller_requests(self):
-        self.assertEqual(verdict(self.base, slow("patched", 1000, .9, 39)),
-                         "SMALLER I/O x0.97")
+        self.assertEqual(self.verdict(self.base, slow("patched", 1000, .9, 39)),
+                         self.worse("KiB x0.975"))
 
     def test_slower_only_beyond_noise(self):
-        base = slow("base", 1000, .9, 40, [900, 1100])
+        base = slow("base", 1000, .9, 40, [900, 1000, 1100])
         self.assertEqual(
-            verdict(base, slow("patched", 850, .9, 40, [820, 880])),
-            "(iops x0.85)")
+            self.verdict(base, slow("patched", 890, .9, 40, [830, 890, 895])), "same")
         self.assertEqual(
-            verdict(base, slow("patched", 350, .9, 40, [350, 360])),
-            "SLOWER x0.35")
-        self.assertEqual(
-            report.failures([base, slow("patched", 850, .9, 40, [820, 880])]),
-            [])
+            self.verdict(base, slow("patched", 350, .9, 40, [350, 350, 360])),
+            self.worse("rate x0.35"))
 
     def test_no_merges_at_all(self):
-        self.assertEqual(verdict(slow("base", 9, .0, 4),
-                                 slow("patched", 9, .0, 4)), "ok")
+        self.assertEqual(self.verdict(slow("base", 9, .0, 4), slow("patched", 9, .0, 4)),
+                         "same")
 
     def test_one_side_only(self):
-        (pair,) = report.pairs([self.base]).values()
-        self.assertEqual(report.verdict(pair), "")
+        (table,) = report.slowdisk([self.base])
+        self.assertEqual(table.rows[0][-1], "")
+
+    def test_too_few_boots(self):
+        self.assertEqual(self.verdict(self.base, {**slow("patched", 1, .1, 4), "runs": []}),
+                         "3+1 boots")
 
     def test_failures_name_the_cell(self):
-        (line,) = report.failures([self.base, slow("patched", 1, .1, 4)])
-        for word in ("MERGES LOST", "SMALLER I/O", "SLOWER", "bfq",
-                     "null_blk 1x32"):
-            self.assertIn(word, line)
+        lines = verdicts.failures([self.base, slow("patched", 1, .1, 4)])
+        self.assertEqual(len(lines), 3)
+        for line in lines:
+            for word in ("worse", "slow disks", "bfq", "null_blk 1x32"):
+                self.assertIn(word, line)
 
 
 def plugged(kernel, workload, values, sched="none", device="raid1 of 2",
@@ -106,18 +108,19 @@ class Plugs(unittest.TestCase):
             plugged("patched", "2 streams", patched, clock="counted")])
         self.assertEqual(table.rows, [["raid1 of 2", "2 streams", "2", "none",
                                        "100 -> 100", "x1.00",
-                                       "0.469 -> 0.938", "7.53 -> 64.0", "ok"]])
+                                       "0.469 -> 0.938", "7.53 -> 64.0", "1+1 boots"]])
 
     def test_time_is_judged_only_where_it_is_steady(self):
         values = {"iops": 100, "merged": .9, "kib": 40}
         for lost, clock, word in (
-                ({"merged": .5}, "host", "MERGES LOST x0.56"),
-                ({"iops": 50}, "host", "ok"),
-                ({"iops": 50}, "counted", "SLOWER x0.50")):
+                ({"merged": .5}, "host", "merged x0.56"),
+                ({"iops": 50}, "host", "same"),
+                ({"iops": 50}, "counted", "rate x0.50")):
             (table,) = report.plug([
-                plugged("base", "a", values, clock=clock),
-                plugged("patched", "a", {**values, **lost}, clock=clock)])
-            self.assertEqual(table.rows[0][-1], word)
+                plugged("base", "a", values, clock=clock, runs=[values] * 3),
+                plugged("patched", "a", {**values, **lost}, clock=clock,
+                        runs=[{**values, **lost}] * 3)])
+            self.assertIn(word, table.rows[0][-1])
             self.assertEqual(table.rows[0][4] != "", clock == "counted")
 
     def test_doorbells_by_batch(self):
@@ -156,7 +159,7 @@ class Tables(unittest.TestCase):
         (table,) = report.manycore(records)
         self.assertEqual(table.rows[0][-1],
                          "100 (9) -> 100 ±7% (9) **x1.00**")
-        self.assertIn("above 5%", table.notes[0])
+        self.assertIn("above 5%", table.notes[-2])
         self.assertNotIn("±", "".join(report.manycore(records[:1])[0].notes))
         disk = [rec("bfq", r["kernel"], 4, {**r["values"], "merged": .5,
                                             "kib": 8}, device="hard disk 32")
@@ -165,7 +168,7 @@ class Tables(unittest.TestCase):
                          "100 -> 100 ±7%")
 
     def test_origin_is_complete(self):
-        (line,) = report.manycore(SCALING)[0].notes
+        line = report.manycore(SCALING)[0].notes[-1]
         for word in ("7.3.4", "base 7.3.4-1", "0123abcd", "1, 16 vCPUs",
                      "2026-01-02T03:04", "`make scaletest`"):
             self.assertIn(word, line)
@@ -181,7 +184,17 @@ class Tables(unittest.TestCase):
                    for kernel in ("base", "patched")]
         self.assertEqual(report.manycore(records), [])
         (table,) = report.slowdisk(records)
-        self.assertEqual(table.rows[0][-1], "ok")
+        self.assertEqual(table.rows[0][-1], "1+1 boots")
+
+    def test_a_loss_on_many_cpus_is_marked_in_its_cell(self):
+        runs = [{"ios_per_mtick": value} for value in (100, 101, 102)]
+        less = [{"ios_per_mtick": value} for value in (90, 91, 92)]
+        found = [rec("none", "base", 8, runs[1], runs=runs, boots=[1, 1, 1]),
+                 rec("none", "patched", 8, less[1], runs=less, boots=[1, 1, 1])]
+        (table,) = report.manycore(found)
+        self.assertEqual(table.rows[0][-1],
+                         "101 -> 91.0 **x0.90** **worse, unconfirmed (1 in 20)**")
+        self.assertIn("up to 0.1 worse", table.notes[1])
 
     def test_markdown_rows_have_equal_columns(self):
         for table in report.tables(SCALING):
@@ -211,8 +224,16 @@ class Select(unittest.TestCase):
         foreign = {**rate("bfq", "base", 4, 1), "base": "7.3.1-1"}
         fresh = rate("none", "patched", 1, 2)
         self.assertEqual(results.select([[stale, foreign], [fresh]]), [fresh])
-        self.assertEqual(results.select([[stale, foreign], [fresh]], {"old": "why"}),
-                         [stale, fresh])
+    def test_a_series_that_is_taken_for_the_last_one_says_so(self):
+        old = {**rate("bfq", "patched", 1, 1), "series": "old"}
+        fresh = rate("none", "patched", 1, 2)
+        found = results.select([[old], [fresh]], {"old": "a comment"})
+        self.assertEqual(len(found), 2)
+        (table,) = report.manycore(found)
+        self.assertIn("series 0123abcd; series old (taken for 0123abcd, which differs: "
+                      "a comment); 1 vCPUs", table.notes[-1])
+        # what was said of an id once is not said any more when it is the last again
+        self.assertEqual(results.select([found[:1]], {"old": "b"}), [old])
 
     def test_older_files_count_as_older_than_all(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -334,7 +355,7 @@ class NvmeStudy(unittest.TestCase):
             values = {"iops": sorted(iops)[1], "lat_mean": 7}
             (table,) = report.nvme_study([
                 study("bfq", "base", 2, 300) | {"values": values, "runs": runs}])
-            return table.rows[0][-1]
+            return table.rows[0][-2]
         self.assertEqual(row(980, 1000, 1030), "")
         self.assertEqual(row(980, 1000, 1040), "IOPS 6 %")
 

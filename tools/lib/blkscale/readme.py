@@ -8,7 +8,7 @@ Whoever edits the text edits README.in; whoever has measured runs
 import json
 import os
 
-from . import paths, promised, report, results, svg, ui
+from . import paths, report, results, svg, ui, verdicts
 
 FOLDER = paths.ROOT / "tools/report"
 TEXT = FOLDER / "README.in"
@@ -48,19 +48,16 @@ def shown(names, folder):
 
 
 def measured(records):
-    """The README's measured part: the picture, what is gained, what was lost on
-    slow disks, and how many promises are kept."""
+    """The README's measured part: the picture, what is gained, what is worse, and how
+    many verdicts there are."""
     parts = shown([name for name in svg.pictures(records) if name == SCALING],
                   README.parent)
     gained = report.gained(records)
     if gained:
         parts.append(gained.markdown())
-    lost = report.lost(records)
-    if lost:
-        parts.append("### Lost on slow disks\n")
-        parts.append("\n".join(f"- {line}" for line in lost) + "\n")
-    parts += [table.markdown()
-              for table in promised.summary(records, report.origin)]
+    parts += [table.markdown() for table in
+              verdicts.worse(records, short=True)
+              + verdicts.summary(records, report.short_origin(records), short=True)]
     return "\n".join(parts) or "Nothing measured yet: `make scaletest`.\n"
 
 

@@ -1,43 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the figures say: tables out of the newest records of each cell."""
 import re
-import statistics
 
-from . import promised, results, workloads
+from . import judge, promised, results, verdicts
 from .tables import Table, change, number, ratio, times
+from .verdicts import (SCHEDS, WORKLOADS, is_slow, is_steady, pairs, rank, rate_counts,
+                       rate_name, sides, value)
 
-SCHEDS = ("none", "kyber", "mq-deadline", "bfq")
 MAIN = "scaletest"
-WORKLOADS = tuple(workloads.WORKLOADS)
-# The figures of a slow disk that are judged: what counts as lost, the least
-# share of base's, and a difference that is none.
-SIZES = (("merged", "MERGES LOST", 0.98, 0.005),
-         ("kib", "SMALLER I/O", 0.98, 0))
-RATE = ("rate", "SLOWER", 0.95, 0)
-JUDGED = (*SIZES, RATE)
-
-
-def rank(name, known):
-    return (known.index(name) if name in known else len(known), name)
-
-
-def pairs(records):
-    """{cell: {kernel: record}} in the order in which tables show them."""
-    cells = {}
-    for rec in records:
-        cells.setdefault(results.key(rec), {})[rec["kernel"]] = rec
-    return dict(sorted(cells.items(), key=lambda item: (
-        rank(item[0][1], WORKLOADS), item[0][2], item[0][4],
-        rank(item[0][3], SCHEDS))))
-
-
-def value(pair, kernel, name):
-    rec = pair.get(kernel)
-    return rec["values"].get(name) if rec else None
-
-
-def sides(pair, name):
-    return value(pair, "base", name), value(pair, "patched", name)
 
 
 def origin(records):
@@ -56,14 +26,13 @@ def _origin(release, base, command, clock, found):
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     cpus = ", ".join(map(str, sorted({rec["cpus"] for rec in found})))
     kernels = sorted({rec["kernel"] for rec in found})
-    series = {rec["series"] for rec in found if rec["kernel"] == "patched"}
     commands = {rec["command"] for rec in found}
     if len(commands) == 1:
         (command,) = commands
     words = [f"Linux {release} ({', '.join(kernels)})"]
     if base != "-":
         words.append(f"base {base}")
-    words += [f"series {name}" for name in sorted(series)]
+    words += series_of(found)
     if clock == "counted":
         words.append("seconds of counted instructions")
     words += [f"{cpus} vCPUs" if base != "-" else f"{cpus} CPUs", when,
@@ -71,13 +40,26 @@ def _origin(release, base, command, clock, found):
     return "Measured: " + "; ".join(words)
 
 
+def series_of(records):
+    """`series ID`, each with the one that it was taken for, if it was."""
+    found = {(rec["series"], rec.get("taken", "")) for rec in records
+             if rec["kernel"] == "patched"}
+    return [f"series {name}" + (f" ({taken})" if taken else "")
+            for name, taken in sorted(found)]
+
+
+def judged(cells):
+    """[what is found of each cell]"""
+    return [verdicts.of_cell(cell, pair) for cell, pair in cells.items()]
+
+
+def foot(found, text=None):
+    """Lines below a table: the rule, and what chance does."""
+    return [judge.rule_text(text or verdicts.least_text())] + judge.foot(
+        one.verdict for cell in found for one in cell) if any(found) else []
+
+
 # ------------------------------------------------------------ many CPUs
-
-def is_slow(rec):
-    """A cell whose merges are judged, not its scaling."""
-    return rec["what"] == "slowdisk" or \
-        rec["what"] == "manycore" and "hard disk" in rec["device"]
-
 
 def figure(pair, kernel, name):
     """A rate, with its spread where that is wide."""
@@ -98,14 +80,15 @@ def _rate(pair, kernel):
         ("" if misses is None else f" ({misses:.0f})")
 
 
-def manycore_cell(pair):
-    """`84.1 (114) -> 148 (76) x1.76`"""
+def manycore_cell(pair, found=()):
+    """`84.1 (114) -> 148 (76) x1.76`, and if that is worse, how surely."""
     if not pair:
         return ""
     shown = [text for text in (_rate(pair, "base"), _rate(pair, "patched"))
              if text]
     gain = times(ratio(*reversed(sides(pair, "ios_per_mtick"))))
-    return (" -> ".join(shown) + (f" **{gain}**" if gain else "")).strip()
+    return (" -> ".join(shown) + (f" **{gain}**" if gain else "")
+            + verdicts.mark(found)).strip()
 
 
 # What a user has, in the README: (workload, vCPUs, how it is called there)
@@ -121,7 +104,7 @@ GAINED = [("scaletest", 1, "4 in flight a CPU, 128 tags"), ("scaletest", 8, ""),
 
 
 def gained(records):
-    """Of the loads above: none, and what base and patched do."""
+    """Of the loads above: what base and patched do."""
     cells = pairs(r for r in records if r["what"] == "manycore")
     rows, used = [], []
     for name, cpus, words in GAINED:
@@ -132,8 +115,7 @@ def gained(records):
         used += [rec for sched in ("none", "mq-deadline", "bfq")
                  for rec in row.get(sched, {}).values()]
         of = row.get("none", {})
-        best = "patched" if "patched" in of else "base"
-        none = value(of, best, "ios_per_mtick")
+        none = value(of, "patched" if "patched" in of else "base", "ios_per_mtick")
         shown = []
         for sched in ("mq-deadline", "bfq"):
             pair = row.get(sched, {})
@@ -141,19 +123,20 @@ def gained(records):
             shown.append(figures(pair, "ios_per_mtick") +
                          (f" **{share:.2f}**" if share else ""))
         rows.append([f"{name}: {words}" if words else name, cpus,
-                     figure(of, best, "ios_per_mtick"), *shown])
+                     figures(of, "ios_per_mtick"), *shown])
     return Table("I/Os per million ticks, base -> patched **share of none**",
                  ["load", "CPUs", "none", "mq-deadline", "bfq"], rows,
                  spreads(used) + short_origin(used)) if rows else None
 
 
 def short_origin(records):
-    """One line for all; RESULTS.md has the commands."""
-    series = sorted({rec["series"] for rec in records if rec["kernel"] == "patched"})
+    """One line for all, if there are any; RESULTS.md has the commands."""
+    if not records:
+        return []
     dates = sorted(rec["date"][:10] for rec in records)
     return ["Measured: " + "; ".join([
         f"Linux {', '.join(sorted({rec['release'] for rec in records}))}",
-        *(f"series {name}" for name in series),
+        *series_of(records),
         dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}",
         "commands in tools/report/RESULTS.md"])]
 
@@ -170,16 +153,19 @@ def manycore(records):
 
 def _manycore(title, cells):
     across = sorted({cell[3] for cell in cells}, key=lambda s: rank(s, SCHEDS))
-    by_row = {}
-    for (_, workload, device, sched, cpus), pair in cells.items():
-        by_row.setdefault((workload, device, cpus), {})[sched] = pair
-    rows = [[*row] + [manycore_cell(found.get(sched)) for sched in across]
-            for row, found in by_row.items()]
+    by_row, found = {}, {cell: verdicts.of_cell(cell, pair)
+                         for cell, pair in cells.items()}
+    for cell, pair in cells.items():
+        _, workload, device, sched, cpus = cell
+        by_row.setdefault((workload, device, cpus), {})[sched] = \
+            manycore_cell(pair, found[cell])
+    rows = [[*row] + [shown.get(sched, "") for sched in across]
+            for row, shown in by_row.items()]
     used = [rec for pair in cells.values() for rec in pair.values()]
     return Table(f"{title} on many CPUs: I/Os per million ticks (coherence "
                  "misses per I/O), base -> patched",
                  ["load", "device", "vCPUs"] + across, rows,
-                 spreads(used) + rescues(used) + origin(used))
+                 foot(found.values()) + spreads(used) + rescues(used) + origin(used))
 
 
 def spreads(records):
@@ -199,7 +185,7 @@ def rescues(records):
 
 # ------------------------------------------------------------ parts
 
-def part_figure(values, name):
+def part_figure(values, name, verdict=None):
     """`229 (28.1 KiB)`"""
     rate = values.get(name)
     if rate is None:
@@ -207,7 +193,8 @@ def part_figure(values, name):
     kib = values.get(f"{name} KiB")
     return number(rate) + \
         results.wide({"spread": values.get(f"{name} spread")}) + \
-        ("" if kib is None else f" ({kib:.1f} KiB)")
+        ("" if kib is None else f" ({kib:.1f} KiB)") + \
+        (f" **{verdict}**" if verdict and verdict.way == judge.WORSE else "")
 
 
 def parts(records):
@@ -220,60 +207,34 @@ def parts(records):
              and not name.endswith((" spread", " KiB"))]
     loads.sort(key=lambda name: (rank(name.split(", ")[0], WORKLOADS),
                                  rank(name.split(", ")[-1], SCHEDS)))
-    rows = [[r["workload"], *(part_figure(r["values"], name)
-                              for name in loads),
-             r["values"]["lines"], r["values"]["sum"]] for r in mine]
+    found = [[judge.verdict(results.boots(mine[0], name), results.boots(rec, name),
+                            verdicts.RATE) for name in loads] for rec in mine]
+    found[0] = [None for _ in loads]
+    rows = [[r["workload"], *(part_figure(r["values"], name, verdict)
+                              for name, verdict in zip(loads, row)),
+             r["values"]["lines"], r["values"]["sum"]] for r, row in zip(mine, found)]
     return [Table(
         "What each part brings: I/Os per million ticks with the series up to "
         "there", ["part", *loads, "lines added", "in sum"], rows,
         ["Lines of kernel code, comments included, tests left out; in sum: "
-         "of all parts so far."] + origin(mine))]
+         "of all parts so far. Each rate is judged beside base's.",
+         *judge.foot(verdict for row in found for verdict in row)] + origin(mine))]
 
 
 # ------------------------------------------------------------ slow disks
 
-def rate_name(pair):
-    return "ios_per_mtick" if any("ios_per_mtick" in rec["values"]
-                                  for rec in pair.values()) else "iops"
+def bold(text):
+    return f"**{text}**" if verdicts.is_worse(text) else text
 
 
-def _scatter(pair, name):
-    """Three standard errors of the difference of the two sides' means; 0 if
-    nothing was repeated."""
-    runs = [results.runs(pair[kernel], name) for kernel in ("base", "patched")]
-    if min(map(len, runs)) < 2:
-        return 0
-    return 3 * sum(statistics.variance(r) / len(r) for r in runs) ** 0.5
-
-
-def _judge(pair, name, words, least, none):
-    """What is lost, in words, or None.  In capitals if it is more than the
-    runs scatter; else in brackets."""
-    name = rate_name(pair) if name == "rate" else name
-    old, new = sides(pair, name)
-    if not old or new is None or old - new <= none or new >= least * old:
-        return None
-    if old - new > _scatter(pair, name):
-        return f"{words} x{new / old:.2f}"
-    return f"({name} x{new / old:.2f})"
-
-
-def verdict(pair, judged=JUDGED):
-    """`ok`, or what the series lost against base; empty with one side only."""
-    if not {"base", "patched"} <= set(pair):
-        return ""
-    lost = [_judge(pair, *how) for how in judged]
-    return ", ".join(filter(None, lost)) or "ok"
-
-
-def slow_row(cell, pair, judged=JUDGED):
+def slow_row(cell, pair):
     _, workload, device, sched, cpus = cell
     name = rate_name(pair)
     rates = [figures(pair, name), times(ratio(*reversed(sides(pair, name))))] \
-        if RATE in judged else ["", ""]
+        if rate_counts(pair) else ["", ""]
     return [device, workload, cpus, sched, *rates,
             change(*sides(pair, "merged"), lambda v: f"{v:.3f}"),
-            change(*sides(pair, "kib")), verdict(pair, judged)]
+            change(*sides(pair, "kib")), bold(verdicts.words(verdicts.of_cell(cell, pair)))]
 
 
 def slowdisk(records):
@@ -294,27 +255,8 @@ def slowdisk(records):
             ["disk", "load", "vCPUs", "scheduler", "I/Os", "", "merged",
              "KiB", "verdict"],
             [slow_row(cell, pair) for cell, pair in cells.items()],
-            ["Verdict: at least 0.98 of base's merged share and KiB per "
-             "request and 0.95 of its rate, by medians. (In brackets: less, "
-             "but within the scatter of the runs, 3 standard errors.)"]
-            + rescues(used) + origin(used)))
+            foot(judged(cells)) + rescues(used) + origin(used)))
     return tables
-
-
-def failures(records):
-    """What the series lost against base."""
-    return lost(records) + promised.failures(records)
-
-
-def lost(records):
-    """Slow-disk cells on which the series lost something."""
-    found = []
-    for cell, pair in pairs(r for r in records if is_slow(r)).items():
-        words = verdict(pair)       # in capitals what is surely lost
-        if words != words.lower():
-            found.append(f"{words}: {cell[3]}, {cell[2]}, {cell[1]}, "
-                         f"{cell[4]} vCPUs")
-    return found
 
 
 # ------------------------------------------------------------ plugs
@@ -344,30 +286,26 @@ def _plug(cells):
         "base -> patched",
         ["disk", "load", "vCPUs", "scheduler", "I/Os", "", "merged", "KiB",
          "verdict"],
-        [slow_row(cell, pair, _plug_judged(pair))
-         for cell, pair in cells.items()],
-        ["Verdict: at least 0.98 of base's merged share and KiB per write, "
-         "and in seconds of counted instructions 0.95 of its rate. (QEMU's "
-         "NVMe takes the host's time, so its rate says nothing.)"] + origin(used))
-
-
-def _plug_judged(pair):
-    steady = all(rec.get("clock") == "counted" for rec in pair.values())
-    return JUDGED if steady else SIZES
+        [slow_row(cell, pair) for cell, pair in cells.items()],
+        ["QEMU's NVMe takes the host's time, so its rate says nothing and is not judged."]
+        + foot(judged(cells)) + origin(used))
 
 
 def _doorbells(cells):
     across = sorted({cell[3] for cell in cells}, key=lambda s: rank(s, SCHEDS))
     by_row = {}
-    for (_, workload, device, sched, cpus), pair in cells.items():
-        by_row.setdefault((device, workload, cpus), {})[sched] = pair
-    rows = [[*row] + [change(*sides(found.get(sched, {}), "doorbells"),
-                             lambda v: "" if v is None else f"{v:.3f}")
-                      for sched in across] for row, found in by_row.items()]
+    for cell, pair in cells.items():
+        _, workload, device, sched, cpus = cell
+        by_row.setdefault((device, workload, cpus), {})[sched] = \
+            change(*sides(pair, "doorbells"), lambda v: "" if v is None else f"{v:.3f}") \
+            + verdicts.mark(verdicts.of_cell(cell, pair))
+    rows = [[*row] + [shown.get(sched, "") for sched in across]
+            for row, shown in by_row.items()]
     used = [rec for pair in cells.values() for rec in pair.values()]
     return Table("Doorbells: writes to the submission queue's register per "
                  "request, base -> patched",
-                 ["disk", "load", "vCPUs"] + across, rows, origin(used))
+                 ["disk", "load", "vCPUs"] + across, rows,
+                 foot(judged(cells)) + origin(used))
 
 
 # ------------------------------------------------------------ NVMe study
@@ -377,11 +315,6 @@ LATENCIES = {"lat_min": "min", "lat_mean": "mean", "lat_p99": "99 %",
 
 
 STEADY = 5      # per cent: what a study's figures may differ by, unsaid
-
-
-def is_steady(rec):
-    """Not a study by the wall clock."""
-    return rec["what"] != "nvmestudy" or rec.get("clock") == "counted"
 
 
 def nvme_study(records):
@@ -398,21 +331,22 @@ def _nvme_study(records):
     cells = dict(sorted(cells.items(), key=lambda c: (
         c[0][2], natural(c[0][1]), rank(c[0][3], SCHEDS))))
     rows = []
-    for (_, workload, device, sched, _), pair in cells.items():
+    for (cell, pair), found in zip(cells.items(), judged(cells)):
+        _, workload, device, sched, _ = cell
         rows.append([device, workload, sched, change(*sides(pair, "iops")),
                      times(ratio(*reversed(sides(pair, "iops"))))]
                     + [change(*sides(pair, name), percent)
                        for name in ("usr", "sys")]
                     + [change(*sides(pair, name)) for name in LATENCIES]
-                    + [scattered(pair)])
+                    + [scattered(pair), bold(verdicts.words(found))])
     clock = "" if is_steady(records[0]) else \
         ", by the wall clock of an emulated machine"
     return Table("NVMe study: 4 KiB random writes, jobs x depth: IOPS, usr %, "
                  f"sys %, latency in microseconds{clock}, base -> patched",
                  ["disk", "load", "scheduler", "IOPS", "", "usr", "sys",
-                  *LATENCIES.values(), "spread"], rows,
+                  *LATENCIES.values(), "spread", "verdict"], rows,
                  [f"Spread: of IOPS and of the mean latency from boot to boot, "
-                  f"if it is above {STEADY} %."] + origin(records))
+                  f"if it is above {STEADY} %."] + foot(judged(cells)) + origin(records))
 
 
 def scattered(pair):
@@ -478,7 +412,8 @@ def running(records):
 
 
 def tables(records):
-    return manycore(records) + parts(records) + slowdisk(records) \
-        + promised.summary(records, origin) \
+    return verdicts.worse(records) \
+        + verdicts.summary(records, short_origin(records)) \
+        + manycore(records) + parts(records) + slowdisk(records) \
         + promised.tables(records, origin) + plug(records) \
         + nvme_study(records) + fio(records) + running(records)

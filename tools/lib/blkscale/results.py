@@ -5,10 +5,11 @@ A record says what was measured (KEY), where the figure comes from (ORIGIN)
 and the figures: `values` are medians, `runs` the single runs behind them.
 """
 import datetime
+import itertools
 import json
 import statistics
 
-from . import paths
+from . import judge, paths
 from .ui import die
 
 KEY = ("what", "workload", "device", "sched", "cpus")
@@ -61,10 +62,8 @@ def medians(runs):
 
 def spread(values):
     """Two standard errors of the mean, as a share of it."""
-    if len(values) < 2 or not statistics.mean(values):
-        return 0.0
-    return 2 * statistics.stdev(values) / len(values) ** 0.5 \
-        / statistics.mean(values)
+    mean = statistics.mean(values)
+    return 2 * judge.error(values) / mean if mean else 0.0
 
 
 def wide(values):
@@ -79,6 +78,19 @@ def runs(rec, name):
     found = [value for value in found if value is not None]
     value = rec["values"].get(name)
     return found or ([] if value is None else [value])
+
+
+def boots(rec, name):
+    """The values behind a figure, one of each boot. Runs on many CPUs are laps, several
+    in a boot; a record that does not say how many each boot has counts as one boot."""
+    found = [run.get(name) for run in rec.get("runs", ())]
+    if rec["what"] != "manycore" or not found:
+        return runs(rec, name)
+    rest, values = iter(found), []
+    for laps in rec.get("boots") or [len(found)]:
+        lap = [v for v in itertools.islice(rest, laps) if v is not None]
+        values += [statistics.median(lap)] if lap else []
+    return values
 
 
 def apart(rec, name):
@@ -141,8 +153,13 @@ def newest(older=()):
     base row comes from the run that measured the patched row, if that run measured
     both.
     """
-    kept = [sorted(load(path), key=lambda rec: rec["date"]) for path in older]
-    return select([*kept, *(load(path) for path in files())], paths.fields(SAME))
+    return of([*older, *files()])
+
+
+def of(given):
+    """The newest record of each cell and kernel in these files, the oldest first."""
+    return select([sorted(load(path), key=lambda rec: rec["date"]) for path in given],
+                  paths.fields(SAME))
 
 
 def _last(batches, name, kernels):
@@ -150,14 +167,17 @@ def _last(batches, name, kernels):
                  for rec in reversed(batch) if rec["kernel"] in kernels), None)
 
 
-def select(batches, same=()):
-    """As newest(), of lists of records that are sorted oldest first. same: ids of
-    series that do not differ from the last one in what was measured of them."""
+def select(batches, same=None):
+    """As newest(), of lists of records that are sorted oldest first. same: {id of a
+    series that is taken for the last one: how they differ}, which its records keep, so
+    that each table can say so."""
+    same = same or {}
     base = _last(batches, "base", ("base", "patched"))
-    series = {_last(batches, "series", ("patched",)), *same}
+    last = _last(batches, "series", ("patched",))
     chosen, paired = {}, set()
     for batch in batches:
-        fit = [rec for rec in batch if _fits(rec, base, series)]
+        fit = [_taken(rec, last, same) for rec in batch
+               if _fits(rec, base, {last, *same})]
         patched = {key(rec) for rec in fit if rec["kernel"] == "patched"}
         for rec in fit:
             cell = key(rec)
@@ -165,6 +185,14 @@ def select(batches, same=()):
                 chosen[cell, rec["kernel"]] = rec
         paired |= patched
     return list(chosen.values())
+
+
+def _taken(rec, last, same):
+    """A record that says which series it is taken for, if not for its own."""
+    rec = {name: value for name, value in rec.items() if name != "taken"}
+    if rec["kernel"] != "patched" or rec.get("series") == last:
+        return rec
+    return {**rec, "taken": f"taken for {last}, which differs: {same[rec['series']]}"}
 
 
 def _fits(rec, base, series):

@@ -50,6 +50,11 @@ def times(value):
     return "" if value is None else f"x{value:.2f}"
 
 
+def nearly(value):
+    """The same, with a digit more for what is near 1."""
+    return f"x{value:.3f}" if value and abs(value - 1) < 0.1 else times(value)
+
+
 def change(old, new, form=number):
     """`84.1 -> 148`; a side that was not measured is left out."""
     if old is None or new is None:
