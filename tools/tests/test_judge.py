@@ -90,6 +90,12 @@ class Verdicts(unittest.TestCase):
         # apart, but the one side alone scatters as widely
         self.assertEqual(way([100, 150, 220], [90, 92, 94]), SAME)
 
+    def test_order_counts_where_one_side_has_few_boots(self):
+        # three that happen to be alike, and two of eight beyond them
+        base = [100, 100.1, 100.2]
+        self.assertEqual(way(base, [80] * 6 + [101] * 2), SAME)
+        self.assertEqual(way(base, [80] * 7 + [101]), WORSE)
+
     def test_two_modes_are_no_loss(self):
         base, patched = [10] * 4 + [200] * 4, [10] * 5 + [200] * 3
         self.assertEqual(way(base, patched), SAME)
@@ -186,6 +192,11 @@ class Unchanged(unittest.TestCase):
             [boots_of("base", "none", 1000, 1001, 1002),
              boots_of("patched", "none", 990, 991, 992)])[0])
 
+    def test_latencies_are_judged_as_all_are(self):
+        sides = [study("none", kernel, 1, 9, runs=[{"iops": 9, "lat_p99": n}] * 3)
+                 for kernel, n in (("base", 100), ("patched", 103))]
+        self.assertEqual(verdicts.failures(sides), [])
+
     def test_the_summary_says_how_many_are_below(self):
         records = [boots_of("base", "none", 1000, 1001, 1002),
                    boots_of("patched", "none", 998, 1000, 1003)]
@@ -222,6 +233,14 @@ class Worse(unittest.TestCase):
                          ["c, d", "b, d", "a, d"])
         self.assertTrue(lines[0].startswith("WORSE: "))
         self.assertTrue(lines[1].startswith("worse, unconfirmed (1 in 20): "))
+
+    def test_the_worst_figure_comes_first(self):
+        def side(kernel, merged, kib):
+            run = {"iops": 9, "merged": merged, "kib": kib}
+            return rec("bfq", kernel, 2, run, "slowdisk", "a", "d", runs=[run] * 3)
+        for patched, order in (((.5, 38), ["merged", "KiB"]), ((.85, 20), ["KiB", "merged"])):
+            (table,) = verdicts.worse([side("base", .9, 40), side("patched", *patched)])
+            self.assertEqual([row[2] for row in table.rows], order)
 
     def test_the_short_form_counts_what_only_looks_worse(self):
         records = self.records("a", 3, 80) + self.records("d", 2, 10)

@@ -401,6 +401,14 @@ class Parts(unittest.TestCase):
             ["lock", "45.0 ±20%", "50.0 (8.5 KiB)", "7", "70"],
             ["issue", "1900", "50.0 (8.5 KiB)", "30", "300"]])
 
+    def test_a_loss_beside_base_is_marked(self):
+        load = "scaletest, 16 vCPUs, bfq"
+        found = [{**r, "runs": [{load: r["values"][load]}] * 3} for r in
+                 (part(0, "base", 43, 0), part(1, "lock", 35, 7))]
+        (table,) = report.parts(found)
+        self.assertEqual([row[1] for row in table.rows],
+                         ["43.0", "35.0 **worse, unconfirmed (1 in 20)**"])
+
     def test_only_this_series(self):
         chosen = results.select([[{**self.records[0], "series": "old"}],
                                  self.records[1:]])

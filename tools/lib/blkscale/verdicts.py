@@ -18,7 +18,7 @@ MERGED = Rule(least=0.02, none=0.005)
 KIB = Rule(least=0.02)
 # Of QEMU's accesses to a register, which are counted
 DOORBELLS = Rule("less", least=0.02)
-# Boots differ by a few parts in a thousand there, with fewer requests than hundreds.
+# Its boots differ by a few parts in a thousand, with less than hundreds in flight.
 STUDY = {"iops": ("IOPS", Rule(least=0.02)), "lat_p99": ("p99", Rule("less"))}
 OTHERS = {"nvmestudy": STUDY, "files": files.JUDGED}
 SIZES = {"merged": ("merged", MERGED), "kib": ("KiB", KIB)}
