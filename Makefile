@@ -84,8 +84,8 @@ deb: ## Packages of both kernels for this machine (KCONFIG=/boot/config-X LOCALM
 slowdisk: ## Merging and rates on slow disks, by counted instructions
 	@tools/bench/slowdisk
 
-promises: ## Latency, start-up, shares, classes, expiry: about 2 h (QUICK=1: 2 to 4 min)
-	@tools/bench/promises $(if $(QUICK),--quick)
+promises: ## Latency, start-up, shares, classes, expiry: about 2 h (QUICK=1: 4 min; CONFIRM=1)
+	@tools/bench/promises $(if $(QUICK),--quick) $(if $(CONFIRM),--confirm)
 
 taken: ## Latency in a guest on half as many host CPUs, by the wall clock
 	@tools/bench/taken
