@@ -83,13 +83,13 @@ class Case:
     scheds: tuple = BOTH
     cgroups: tuple = ()		# (folder, weight)
     settings: str = ""		# of the scheduler
-    sysctls: tuple = ()		# (name below /proc/sys, value)
     time: str = "seconds"	# of the disk
     early: int = EARLY
     none: bool = False		# what `none` gives says something, too
     disks: tuple = ()		# all, or those with one of these in the name
     short: tuple = ()		# (scheduler, disk) in the short form
     half: int = None		# in which half of the disks part 1 has it
+    sysctls: tuple = ()		# (name below /proc/sys, value)
 
     @property
     def full_name(self):
