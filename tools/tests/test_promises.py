@@ -105,6 +105,10 @@ class Cases(unittest.TestCase):
                             "null_blk 5 ms x 1024")):
             self.assertIn((promises.NAMES[name], disk, "bfq"), one)
 
+    def test_every_cell_takes_a_while(self):
+        for case, disk, _ in promises.cells():
+            self.assertGreater(promises.seconds(case, disk), 1)
+
     def test_settings(self):
         case = promises.NAMES["class: IDLE reader ages beside 4 BE readers"]
         self.assertEqual(case.sched("mq-deadline"),
