@@ -357,6 +357,16 @@ class Arguments(unittest.TestCase):
                       self.refused(RUN, "--read-only", "--jobs", "batchtest"))
         self.assertIn("unrecognized", self.refused(RUN, "--no-such-option"))
 
+    def test_cells_of_slowdisk(self):
+        guest = program("tools/bench/slowdisk-guest")
+        full, quick = (list(guest.wanted(form, ""))
+                       for form in ("full", "quick"))
+        self.assertEqual((len(full), len(quick)), (11, 5))
+        self.assertLess(set(quick), set(full))
+        self.assertEqual(
+            {disk for disk, _ in guest.wanted("full", "a reader of each")},
+            {name for name in guest.DISKS if name.startswith("16 of a host")})
+
     def test_slowdisk(self):
         self.assertIn("at least 1", self.refused(SLOWDISK, "--seconds", "-1"))
         self.assertIn("not known", self.refused(SLOWDISK, "--kernels", ","))

@@ -66,7 +66,8 @@ def latency(group):
 
 
 def run(job, device, seconds, **options):
-    """Run tools/bench/jobs/JOB.fio; returns parse() of it."""
+    """Run tools/bench/jobs/JOB.fio; returns parse() of it.  The number of a
+    job takes the place of $jobnum in DEVICE."""
     return _run(job, device, seconds, [options], parse)
 
 
@@ -84,13 +85,14 @@ def run_each(job, device, seconds, cells):
 
 def _run(job, device, seconds, runs, read):
     text = (JOBS / f"{job}.fio").read_text()
+    name = "filename_format" if "$" in device else "filename"
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder, "result")
         files = [Path(folder, f"job{number}.fio")
                  for number in range(len(runs))]
         for file, options in zip(files, runs):
-            file.write_text(wrapper(text, {"filename": device,
-                                           "runtime": seconds, **options}))
+            file.write_text(wrapper(text, {name: device, "runtime": seconds,
+                                           **options}))
         cmd = ["fio", "--output-format=json", f"--output={result}", *files]
         try:
             done = subprocess.run(cmd, stdin=subprocess.DEVNULL, text=True,

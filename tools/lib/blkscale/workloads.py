@@ -51,7 +51,9 @@ DEVICES = {
     "flash 8": _FLASH.replace("{depth}", "8"),
     "flash 32": _FLASH.replace("{depth}", "32"),
     "flash 64": _FLASH.replace("{depth}", "64"),
-    "flash 128": _FLASH.replace("{depth}", "128"),
+    # 100 us by a clock of a million ticks a millisecond
+    "flash 128, 100 us": _FLASH.replace("{depth}", "128").replace(
+        "latency=40", "latency=4000"),
     "hard disk 8": _HARD.replace("{depth}", "8"),
     "hard disk 32": _HARD.replace("{depth}", "32"),
 }
@@ -114,7 +116,7 @@ _ALL = [
              weights="100 100"),
     Workload("light-group", "null_blk 1x128", "size=512 light=1",
              weights="100 100"),
-    Workload("two-groups-flash", "flash 128", "size=4096",
+    Workload("two-groups-100us", "flash 128, 100 us", "size=4096",
              weights="100 100"),
     Workload("host1-32", "1 disk of a host", "size=512", requests=32),
     Workload("host1-254", "1 disk of a host", "size=512", requests=254),
