@@ -77,6 +77,5 @@ def _row(cell, pair, shown, none, with_none):
     row.append(" -> ".join(spread(pair[kernel], names)
                            for kernel in ("base", "patched")
                            if kernel in pair))
-    words = verdicts.words(verdicts.of_cell(cell, pair))
-    row.append(f"**{words}**" if verdicts.is_worse(words) else words)
+    row.append(verdicts.shown(verdicts.of_cell(cell, pair)))
     return row

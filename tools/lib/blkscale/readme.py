@@ -93,7 +93,7 @@ def lines(records):
 
 def write(records):
     kept = [r for r in records if r["kernel"] in ("base", "patched")
-            and report.is_steady(r)]
+            and verdicts.is_steady(r)]
     kept.sort(key=lambda rec: (*results.key(rec), rec["kernel"]))
     files = render(TEXT.read_text(), kept)
     FIGURES.write_text(lines(kept))

@@ -223,10 +223,6 @@ def parts(records):
 
 # ------------------------------------------------------------ slow disks
 
-def bold(text):
-    return f"**{text}**" if verdicts.is_worse(text) else text
-
-
 def slow_row(cell, pair):
     _, workload, device, sched, cpus = cell
     name = rate_name(pair)
@@ -234,7 +230,7 @@ def slow_row(cell, pair):
         if rate_counts(pair) else ["", ""]
     return [device, workload, cpus, sched, *rates,
             change(*sides(pair, "merged"), lambda v: f"{v:.3f}"),
-            change(*sides(pair, "kib")), bold(verdicts.words(verdicts.of_cell(cell, pair)))]
+            change(*sides(pair, "kib")), verdicts.shown(verdicts.of_cell(cell, pair))]
 
 
 def slowdisk(records):
@@ -338,7 +334,7 @@ def _nvme_study(records):
                     + [change(*sides(pair, name), percent)
                        for name in ("usr", "sys")]
                     + [change(*sides(pair, name)) for name in LATENCIES]
-                    + [scattered(pair), bold(verdicts.words(found))])
+                    + [scattered(pair), verdicts.shown(found)])
     clock = "" if is_steady(records[0]) else \
         ", by the wall clock of an emulated machine"
     return Table("NVMe study: 4 KiB random writes, jobs x depth: IOPS, usr %, "

@@ -179,6 +179,12 @@ def is_worse(text):
     return judge.SAYS_WORSE in text or judge.SAYS_UNCONFIRMED in text
 
 
+def shown(found):
+    """The verdict on a cell for a table."""
+    text = words(found)
+    return f"**{text}**" if is_worse(text) else text
+
+
 def mark(found):
     """For a table without a column of verdicts: what is worse."""
     return "".join(f" **{one.verdict}**" for one in found if one.verdict.way == WORSE)
@@ -200,9 +206,13 @@ def doubtful(records):
             if one.verdict.looks == WORSE and not one.verdict.confirmed]
 
 
+COUNTS = {"worse": lambda verdict: verdict.way == WORSE and verdict.confirmed,
+          "unconfirmed": lambda verdict: verdict.unconfirmed,
+          "better": lambda verdict: verdict.way == BETTER,
+          "too few boots": lambda verdict: not verdict.enough}
 SETS = {f"Worse than before, confirmed by {judge.CONFIRMED} boots of each kernel":
-        lambda verdict: verdict.way == WORSE and verdict.confirmed,
-        "Worse than before, unconfirmed": lambda verdict: verdict.unconfirmed,
+        COUNTS["worse"],
+        "Worse than before, unconfirmed": COUNTS["unconfirmed"],
         "Looks worse, with too few boots for a verdict":
         lambda verdict: verdict.looks == WORSE and not verdict.enough}
 
@@ -251,8 +261,8 @@ def worse(records, short=False):
             v for v in verdicts if not v.enough))
     if few and tables:
         tables[-1].notes.append(
-            f"{judge.counted(len(few), 'more figure')} in RESULTS.md, with too few boots "
-            "for a verdict.")
+            f"{judge.counted(len(few), 'more figure')} that may be worse, with too few "
+            "boots for a verdict: see RESULTS.md.")
     return tables
 
 
@@ -262,12 +272,6 @@ def _rates(group):
              and one.cell[0] != "promises"]
     return [f"{sum(r < 1 for r in found)} of {len(found)}",
             f"x{statistics.median(found):.3f}"] if found else ["", ""]
-
-
-COUNTS = {"worse": lambda verdict: verdict.way == WORSE and verdict.confirmed,
-          "unconfirmed": lambda verdict: verdict.unconfirmed,
-          "better": lambda verdict: verdict.way == BETTER,
-          "too few boots": lambda verdict: not verdict.enough}
 
 
 def _counts(group):
