@@ -32,13 +32,13 @@ class Disk:
 # 1.4 s. On a disk of 100 us the guest's CPUs are busy all the time, which the
 # host has to emulate.
 DISKS = {
-    "null_blk 100 us x 64": Disk(100, 64, .2, 1.5, .8),
-    "null_blk 1 ms x 8": Disk(1000, 8, .7, 5, 4),
-    "null_blk 1 ms x 64": Disk(1000, 64, .4, 2.5, 2),
-    "null_blk 5 ms x 1024": Disk(5000, 1024, 1.5, 5, 6),
-    "null_blk 20 ms x 64": Disk(20000, 64, 2, 8, 20),
-    "scsi_debug SSD 100 us x 64": Disk(100, 64, .2, 1.5, .8, scsi=True),
-    "scsi_debug disk 5 ms x 32": Disk(5000, 32, 1.2, 5, 12, scsi=True,
+    "null_blk 100 us x 64": Disk(100, 64, .2, 1.5, 5),
+    "null_blk 1 ms x 8": Disk(1000, 8, .7, 5, 8),
+    "null_blk 1 ms x 64": Disk(1000, 64, .4, 2.5, 5),
+    "null_blk 5 ms x 1024": Disk(5000, 1024, 1.5, 5, 8),
+    "null_blk 20 ms x 64": Disk(20000, 64, 2, 8, 40),
+    "scsi_debug SSD 100 us x 64": Disk(100, 64, .2, 1.5, 5, scsi=True),
+    "scsi_debug disk 5 ms x 32": Disk(5000, 32, 1.2, 5, 40, scsi=True,
                                       rotational=1),
 }
 
@@ -240,6 +240,31 @@ CASES += [
 # Part 1 has each case on every other disk, part 2 has the rest.
 CASES = [case if case.half is not None else replace(case, half=(n + 1) % 2)
          for n, case in enumerate(CASES)]
+
+# ---------------------------------------------------------------- CPUs taken away
+
+# A CPU of the submitters is taken away while a reader has the other one. What
+# comes after the cases above leaves their halves as they are.
+_HOG = f"hog,cpu=0,start=-{EARLY}"
+CASES += [
+    Case("latency", f"QD1 reader, and for 5 of 6 ms a SCHED_FIFO task on the CPU of {name}",
+         (f"{_HOG},fifo=1,hog=5000,period=6000",
+          f"others,{noise},cpu=0,start=-{EARLY}", "reader,n=1,cpu=1"),
+         LONGEST, time="shares", none=True, disks=disks, half=half,
+         sysctls=(("kernel/sched_rt_runtime_us", -1),))
+    for name, noise, disks, half in (
+        ("4 readers of 32 at once", "n=4,depth=32,burst=1", ("100 us x 64",), 1),
+        ("4 QD32 readers", "n=4,depth=32", ("x 8", "disk 5 ms"), 0))]
+# A CPU is busy, so that a task of SCHED_IDLE has it for a tick at a time and may be
+# preempted while its plug holds requests. The RT reader sleeps at times: as long as
+# one of its requests is there mq-deadline lets nobody else have driver tags early.
+CASES.append(Case(
+    "class", "RT reader with pauses beside 4 SCHED_IDLE readers of 32 at once on a busy CPU",
+    (f"{_HOG},hog=1000,period=1000",
+     f"others,n=4,depth=32,burst=1,cpu=0,idle=1,class=2,start=-{EARLY}",
+     "reader,n=1,class=1,pause=2,cpu=1"), LONGEST, settings="bfq:low_latency=0",
+    time="limit", none=True, disks=("null_blk 100 us",), half=1))
+
 NAMES = {case.full_name: case for case in CASES}
 KINDS = tuple(dict.fromkeys(case.kind for case in CASES))
 
