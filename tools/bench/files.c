@@ -397,7 +397,6 @@ static void prepare(void)
 			fill(open_part(made, nr, part), size);
 		}
 	}
-	sync();
 }
 
 /* ------------------------------------------------------------ run */

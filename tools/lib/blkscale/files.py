@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Files that people use: the loads on ext4, the disks, the figures, the tables.
+"""Files that people use: the loads on ext4, the disks, and what is judged.
 
 A load is a few processes of tools/bench/files.c in one file system. Databases
 commit with fdatasync, so with journal, flushes and the kernel's own threads
@@ -7,8 +7,7 @@ beside the processes.
 """
 from dataclasses import dataclass
 
-from . import results
-from .tables import Table, change, number, ratio
+from .judge import Rule
 
 SCHEDS = ("none", "mq-deadline", "bfq", "bfq:low_latency=0")
 BFQ = ("bfq",)		# with low_latency, as users have it
@@ -73,11 +72,20 @@ def cells(quick=False, only="", scheds=SCHEDS):
 
 # ---------------------------------------------------------------- figures
 
+# What is judged: (title, rule). Of times, what is small on a disk of 100 us is none.
+JUDGED = {"commits": ("commits/s", Rule()),
+          "commit_p99": ("p99 ms", Rule("less", none=.05)),
+          "reads": ("reads/s", Rule()),
+          "read_p99": ("reads' p99 ms", Rule("less", none=.05)),
+          "start": ("median ms", Rule("less", none=2)),
+          "start_worst": ("worst ms", Rule("less", none=2))}
+
+
 def figures(said, counts, requests):
     """The figures of a cell: what files has said, how many requests were issued
     directly and inserted meanwhile (None: the kernel does not count them), and
-    how many there were."""
-    found = {"iops": round(requests / said["seconds"], 1), "direct": share(counts)}
+    how many reads and writes, and flushes there were, with those of the warm-up."""
+    found = {"requests": requests[0], "flushes": requests[1], "direct": share(counts)}
     for load, got in said.items():
         if load in ("rollback", "wal"):
             found.update(commits=_rate(got, said), commit_p50=got.get("p50"),
@@ -101,74 +109,6 @@ def share(counts):
     if not counts or not sum(counts):
         return None
     return round(counts[0] / sum(counts), 4)
-
-
-# ---------------------------------------------------------------- tables
-
-_COLUMNS = {"Databases on ext4": {
-    "commits": "commits/s", "commit_p50": "p50 ms", "commit_p99": "p99 ms",
-    "commit_longest": "longest ms", "reads": "reads/s", "read_p99": "reads' p99 ms"},
-    "Programs that start from ext4": {
-    "start": "median ms", "start_worst": "worst ms", "copy": "copy MB/s"}}
-NOTE = ("Of none: commits a second, or the median time, as a share of the same "
-        "kernel's with none. Direct: the share of the requests that were not "
-        "inserted into the scheduler. Spread: the range of the boots, in per cent "
-        "of their median.")
-
-
-def by_cell(records, what="files"):
-    """{(load, disk, scheduler): {kernel: record}} in the order of the loads."""
-    found = {}
-    for rec in records:
-        if rec["what"] == what and rec["workload"] in LOADS:
-            cell = rec["workload"], rec["device"], rec["sched"]
-            found.setdefault(cell, {})[rec["kernel"]] = rec
-    loads, scheds = list(LOADS), list(SCHEDS)
-    return dict(sorted(found.items(), key=lambda item: (
-        item[0][1], loads.index(item[0][0]),
-        scheds.index(item[0][2]) if item[0][2] in scheds else len(scheds))))
-
-
-def tables(records, origin):
-    """A table of databases, and one of programs that start."""
-    cells_, found = by_cell(records), []
-    for title, columns in _COLUMNS.items():
-        first = next(iter(columns))
-        rows = [_row(cell, pair, columns, _none(cells_, cell, first))
-                for cell, pair in cells_.items()
-                if any(first in rec["values"] for rec in pair.values())]
-        used = [rec for cell in cells_.values() for rec in cell.values()
-                if first in rec["values"]]
-        if rows:
-            found.append(Table(
-                f"{title}, base -> patched", ["load", "disk", "scheduler",
-                *columns.values(), "of none", "direct", "spread"], rows,
-                [NOTE, *origin(used)]))
-    return found
-
-
-def _none(cells_, cell, name):
-    """What `none` gives, by kernel, where it was measured."""
-    load, disk, _ = cell
-    pair = cells_.get((LOADS[load].like or load, disk, "none"), {})
-    return {kernel: rec["values"].get(name) for kernel, rec in pair.items()}
-
-
-def _row(cell, pair, columns, none):
-    values = {kernel: rec["values"] for kernel, rec in pair.items()}
-
-    def both(get, form=number):
-        return change(*(get(kernel) if kernel in values else None
-                        for kernel in ("base", "patched")), form)
-    first = next(iter(columns))
-    row = [*cell, *(both(lambda kernel, name=name: values[kernel].get(name))
-                    for name in columns)]
-    of_none = both(lambda kernel: ratio(values[kernel].get(first),
-                                        none.get(kernel)))
-    spread = " -> ".join(f"{results.apart(pair[kernel], first):.0f} %"
-                         for kernel in ("base", "patched") if kernel in pair)
-    direct = both(lambda kernel: values[kernel].get("direct"))
-    return [*row, of_none if cell[2] != "none" else "", direct, spread]
 
 
 # ---------------------------------------------------------------- what is inserted
@@ -204,17 +144,3 @@ def parted(text):
             counts = found.setdefault(reason(words[1], comm), [0, 0])
             counts[event == "block_rq_insert"] += 1
     return found
-
-
-def why_table(records, origin):
-    """What was issued directly and what was inserted, of the patched kernel."""
-    rows = []
-    for cell, pair in by_cell(records, WHY).items():
-        for rec in pair.values():
-            for name in REASONS:
-                counts = rec["values"].get(f"parts: {name}")
-                if counts:
-                    rows.append([*cell, name, *counts, number(share(counts))])
-    return Table("What is issued directly, by kind of request",
-                 ["load", "disk", "scheduler", "requests", "direct", "inserted",
-                  "share"], rows, origin(records))
