@@ -170,7 +170,7 @@ class BootTest(unittest.TestCase):
                 guest.arguments(list(tests)))]
         self.assertEqual(pick("merge"), [("shallow", ["merge"])])
         self.assertEqual(pick("red"), [("base", ["order"])])
-        self.assertEqual(len(pick()), 7)
+        self.assertEqual(len(pick()), 8)
         kinds = guest.selected(guest.arguments(["merge", "--kinds", "nvme"]))
         self.assertEqual(kinds[0].env, {"TEST_KINDS": "nvme"})
         self.assertEqual(pick("order", "--kinds", "null_blk"),
@@ -280,6 +280,18 @@ class SelftestsTest(unittest.TestCase):
             self.assertEqual(run("-n", "100", "-d", "8", "-b", "4")[0], 0)
             self.assertEqual(run("-x", "nonsense", "-n", "1")[0], 1)
             self.assertEqual(run()[0], 2)
+            for words in ("-d 4 -b 2 -r 50 -z 128k", "-t 2 -p alternate -d 8 -r 0",
+                          "-p reverse -d 2 -r 0", "-p seq -k 8k -r 30"):
+                self.assertEqual(run("-V", "-n", "200", *words.split())[0], 0, words)
+            self.assertEqual(run("-V", "-n", "9", "-d", "9", "-z", "64k")[0], 2)
+            self.assertEqual(run("-V", "-n", "9", "-d", "9", "-k", "4k,8k")[0], 2)
+            other = subprocess.Popen([program, "-s", "60", "-r", "0", "-z", "64k", disk],
+                                     stdout=subprocess.DEVNULL)
+            status, said = run("-V", "-s", "1", "-d", "2", "-r", "50", "-z", "64k")
+            other.terminate()
+            other.wait()
+            self.assertEqual(status, 1)
+            self.assertRegex(said, " wrong=[1-9]")
 
 
 class SharedShellTest(unittest.TestCase):
@@ -305,6 +317,25 @@ ktap_test_fail() { __ktap_test "not ok" "$1"; }
     def test_value_of(self):
         self.assertEqual(
             self.shell('value_of late "pairs=5 late=3"')[1], "3\n")
+
+    def test_settings_are_put_back(self):
+        with tempfile.TemporaryDirectory() as folder:
+            queue = Path(folder) / "sys/block/d/queue"
+            (queue / "iosched").mkdir(parents=True)
+            for name in ("scheduler", "rotational", "nr_requests", "iosched/fifo"):
+                (queue / name).write_text("1\n")
+            found = self.function("settings_of").replace("/sys/", f"{folder}/sys/")
+
+            def changed(then):
+                return self.shell(f"{found}\nsettings_of d; cd {queue}\n{then}\n"
+                                  "settings_back || echo $reason")[1]
+            self.assertEqual(changed("for f in * iosched/*; do echo 2 2>/dev/null >$f; done"),
+                             "")
+            self.assertEqual([(queue / name).read_text() for name in
+                              ("scheduler", "rotational", "iosched/fifo")],
+                             ["2\n", "1\n", "1\n"])
+            self.assertRegex(changed("rm rotational; mkdir rotational"),
+                             "not put back: .*/rotational is '', was '1'$")
 
     def test_result_lines(self):
         _, said = self.shell("TEST_NAME=t; reason=r; result 0 a; "

@@ -7,10 +7,13 @@
  * If a thread sees nothing complete for seconds then all hardware queues are run
  * by hand (debugfs); I/O that goes on only by that was left behind by the kernel.
  *
- * Prints one line: ios=N errors=N rescued=N max_us=N p99_us=N over3ms=N secs=S
- * Exit status: 0 done, 1 I/O errors (unless -e), I/O rescued or above the limit
- * of -l, 2 usage, 3 stuck: nothing completed for 20 seconds, 5 rescued or above
- * the limit, but the machine itself stood still: tasks that only sleep, one on
+ * With -V each block has to hold what was written there last: what is read is
+ * compared, and at the end all that was written is read.
+ *
+ * Prints one line: ios=N errors=N wrong=N rescued=N max_us=N p99_us=N over3ms=N secs=S
+ * Exit status: 0 done, 1 wrong data, I/O errors (unless -e), I/O rescued or above
+ * the limit of -l, 2 usage, 3 stuck: nothing completed for 20 seconds, 5 rescued or
+ * above the limit, but the machine itself stood still: tasks that only sleep, one on
  * each CPU, were late by the limit, or by a quarter of it.
  */
 #define _GNU_SOURCE
@@ -69,17 +72,19 @@ static int report(struct worker *workers)
 
 		all.done += w->done;
 		all.errors += w->errors;
+		all.wrong += w->wrong;
 		all.over3ms += w->over3ms;
 		if (w->max_us > all.max_us)
 			all.max_us = w->max_us;
 		for (j = 0; j < LAT_BUCKETS; j++)
 			all.lat[j] += w->lat[j];
 	}
-	printf("ios=%lu errors=%lu rescued=%u max_us=%lu p99_us=%lu over3ms=%lu secs=%.2f\n",
-	       all.done, all.errors, rescued, all.max_us,
+	printf("ios=%lu errors=%lu wrong=%lu rescued=%u ",
+	       all.done, all.errors, all.wrong, rescued);
+	printf("max_us=%lu p99_us=%lu over3ms=%lu secs=%.2f\n", all.max_us,
 	       percentile(all.lat, all.done, .99), all.over3ms,
 	       (now_us() - start_us) / 1e6);
-	if (all.errors && !opt.errors_allowed)
+	if (all.wrong || (all.errors && !opt.errors_allowed))
 		return 1;
 	if (!rescued && (!opt.limit_ms || all.max_us <= opt.limit_ms * 1000))
 		return 0;
@@ -158,7 +163,7 @@ static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "t:d:b:n:s:r:k:p:i:o:z:P:u:l:w:x:cyBe")) != -1) {
+	while ((c = getopt(argc, argv, "t:d:b:n:s:r:k:p:i:o:z:P:u:l:w:x:cyBeV")) != -1) {
 		switch (c) {
 		case 't':
 			opt.threads = atoi(optarg);
@@ -220,6 +225,9 @@ static void parse(int argc, char **argv)
 		case 'e':
 			opt.errors_allowed = true;
 			break;
+		case 'V':
+			opt.verify = true;
+			break;
 		default:
 			exit(2);
 		}
@@ -228,12 +236,13 @@ static void parse(int argc, char **argv)
 	errno = EINVAL;
 	if (!opt.file || !(opt.ios || opt.secs) || !opt.depth || !opt.batch ||
 	    !opt.threads || opt.depth > MAX_DEPTH || opt.threads > MAX_THREADS ||
-	    !opt.streams || opt.size / opt.block / opt.threads / opt.streams == 0)
+	    !opt.streams || opt.size / opt.block / opt.threads / opt.streams == 0 ||
+	    (opt.verify && (opt.command || opt.small_block != opt.block)))
 		die("usage: blkload -n IOS|-s SECONDS [-t threads] [-d depth] [-b batch]\n"
 		    "[-r %reads] [-k [smaller,]block] [-p random|seq|reverse|alternate]\n"
 		    "[-i interleaved_streams] [-o offset] [-z size] [-P class:level[,class:level]]\n"
 		    "[-u pause_us[,of_other_threads]] [-l limit_ms] [-w ms_between_starts]\n"
-		    "[-x fsync|sg|nvme|read:FILE] [-c] [-B] [-y] [-e] DEVICE");
+		    "[-x fsync|sg|nvme|read:FILE] [-c] [-B] [-y] [-e] [-V] DEVICE");
 }
 
 int main(int argc, char **argv)
@@ -253,6 +262,8 @@ int main(int argc, char **argv)
 			die(opt.file);
 	}
 	limit_size(workers[0].fd);
+	if (opt.verify)
+		data_init();
 	watch(workers);
 	start_us = now_us();
 	for (i = 0; i < opt.threads; i++) {
@@ -263,5 +274,7 @@ int main(int argc, char **argv)
 	}
 	for (i = 0; i < opt.threads; i++)
 		pthread_join(workers[i].thread, NULL);
+	if (opt.verify)
+		data_read_back(workers);
 	return report(workers);
 }

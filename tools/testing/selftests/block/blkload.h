@@ -25,7 +25,7 @@ struct options {
 	double secs;
 	uint64_t offset, size;
 	int prio[2];			/* class << 13 | level, of even and odd threads */
-	bool pin, dsync, together, errors_allowed;
+	bool pin, dsync, together, errors_allowed, verify;
 };
 
 extern struct options opt;
@@ -34,7 +34,7 @@ struct worker {
 	pthread_t thread;
 	unsigned int nr;
 	int fd;
-	uint64_t seed, done, errors, max_us, over3ms;
+	uint64_t seed, done, errors, wrong, max_us, over3ms;
 	uint64_t lat[LAT_BUCKETS];
 	uint64_t next;			/* blocks handed out so far */
 	atomic_ullong since;	/* last submission or completion, 0: none in flight */
@@ -55,6 +55,11 @@ extern atomic_int stop;
 noreturn void die(const char *what);
 /* io.c */
 void *run(void *worker);
+/* data.c: what each block has to hold */
+void data_init(void);
+bool data_begin(uint64_t pos, void *buf, bool read);
+bool data_end(uint64_t pos, const void *buf, bool read, bool failed);
+void data_read_back(struct worker *w);
 /* watch.c: how long the machine stood still, how often queues were run by hand */
 extern uint64_t stall_us;
 extern unsigned int rescued;

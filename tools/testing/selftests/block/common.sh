@@ -22,6 +22,8 @@ NVMET=/sys/kernel/config/nvmet
 SDEBUG=/sys/bus/pseudo/drivers/scsi_debug
 SDEBUG_QUEUE=64
 SDEBUG_NSEC=100000
+# A null_blk that keeps data; its driver does not sleep if it can do without
+NULL_KEEPS=(memory_backed=1)
 MANY=1000000	# faults: no end of them, but they are counted
 TEST_NAME=$(basename "$0" .sh)
 TEST_NAME=${TEST_NAME#test_}
@@ -112,6 +114,7 @@ start_tests() {
 	BLK_TMP=$(mktemp) || exit 1
 	trap cleanup EXIT
 	trap 'exit 1' INT TERM
+	! null_has prealloc || NULL_KEEPS+=(prealloc=1 size=64)
 	ktap_print_header
 	dmesg_mark
 }
@@ -205,6 +208,12 @@ null_remove_all() {
 		rmdir "$NULLB/$name"
 	done
 	null_made=()
+}
+
+# null_has ATTRIBUTE: whether the null_blk of this kernel has it
+null_has() {
+	[ -d $NULLB ] || modprobe null_blk nr_devices=0 2>/dev/null
+	[ -d $NULLB ] && [[ ,$(<$NULLB/features), = *,$1,* ]]
 }
 
 # md_make NAME CHUNK_KIB MEMBER...: a raid0 without metadata, md_NAME
@@ -361,9 +370,45 @@ let_issue() {
 		load "$1" -n 1 && sleep 0.3
 }
 
+has_direct() {
+	[ -e "/sys/block/$1/queue/iosched/direct_issue" ]
+}
+
+# can_issue DISK: requests can be issued directly to it, with this kernel
+can_issue() {
+	has_direct "$1" || { skip "this kernel has no direct issue"; return; }
+	! grep -q BLOCKING "/sys/kernel/debug/block/$1/hctx0/flags" ||
+		skip "the driver of $1 may sleep"
+}
+
 # count DISK NAME: what the core has counted
 count() {
 	awk -v name="$2" '$1 == name { print $2 }' "/sys/kernel/debug/block/$1/sched_counts"
+}
+
+declare -A counted since
+
+# counted_since DISK: sets $since to what the core has counted since the last call:
+# ${since[direct]}, [inserted], [staged]...
+counted_since() {
+	local name value
+
+	while read -r name value; do
+		since[$name]=$((value - ${counted[$name]:-0}))
+		counted[$name]=$value
+	done <<<"$(<"/sys/kernel/debug/block/$1/sched_counts")"
+}
+
+# part_direct DISK: of the requests since counted_since a quarter at least was issued
+# directly
+part_direct() {
+	local what
+
+	counted_since "$1"
+	what="${since[direct]} issued directly, ${since[inserted]} inserted, ${since[staged]} staged"
+	note "$1: $what"
+	[ "${since[direct]}" -ge 100 ] && [ $((since[direct] * 3)) -ge "${since[inserted]}" ] ||
+		fail "few are issued directly: $what"
 }
 
 # tags_of DISK: how many a hardware queue has
@@ -386,24 +431,58 @@ unused() {
 
 # NEEDS_DIRECT=1: the test is about what the kernel may not have
 has_needed() {
-	[ -z "$NEEDS_DIRECT" ] || [ -e "/sys/block/$1/queue/iosched/direct_issue" ] ||
+	[ -z "$NEEDS_DIRECT" ] || has_direct "$1" ||
 		skip "this kernel has no direct issue"
 }
 
-# one FUNCTION SCHED KIND DISK: with what the kernel had before put back
+declare -A settings
+
+# settings_of DISK: sets $settings to what its queue and its scheduler are set to
+settings_of() {
+	local file value
+
+	settings=()
+	for file in "/sys/block/$1/queue/"{,iosched/}*; do
+		[ -f "$file" ] && [[ $file != */scheduler ]] || continue
+		value=
+		{ read -r value <"$file"; } 2>/dev/null
+		settings[$file]=$value
+	done
+}
+
+# settings_back: puts back what was found, twice since one can set another
+settings_back() {
+	local pass file value left
+
+	for pass in 1 2 3; do
+		left=
+		for file in "${!settings[@]}"; do
+			value=
+			{ read -r value <"$file"; } 2>/dev/null
+			[ "$value" != "${settings[$file]}" ] || continue
+			left+=" $file is '$value', was '${settings[$file]}';"
+			[ $pass -eq 3 ] || { echo "${settings[$file]}" >"$file"; } 2>/dev/null
+		done
+		[ -n "$left" ] || return 0
+	done
+	fail "${reason:+$reason; }not put back:${left%;}"
+}
+
+# one FUNCTION SCHED KIND DISK: with what the disk was set to before put back
 one() {
 	local fn=$1 sched=$2 kind=$3 disk=$4 before status
 
 	before=$(<"/sys/block/$disk/queue/scheduler")
 	before=${before#*[} before=${before%]*}
+	settings_of "$disk"
 	set_sched "$disk" "$sched" && has_needed "$disk" && "$fn" "$disk" "$kind" "$sched" &&
 		background_stop && all_back "$disk"
 	status=$?
 	background_stop
 	trace_stop
 	md_remove_all
-	[ ! -d "/sys/block/$disk" ] || echo 0 >"/sys/block/$disk/queue/nomerges"
-	[ ! -d "/sys/block/$disk" ] || set_sched "$disk" "$before"
+	[ ! -d "/sys/block/$disk" ] ||
+		{ set_sched "$disk" "$before" && settings_back; } || status=1
 	result $status "$sched on $kind"
 }
 

@@ -104,6 +104,20 @@ static bool together(struct worker *w)
 	return true;
 }
 
+static ssize_t read_or_write(struct worker *w, void *buf, uint64_t pos)
+{
+	bool read = rnd(w) % 100 < opt.reads;
+	ssize_t ret;
+
+	if (opt.verify)
+		data_begin(pos, buf, read);
+	ret = read ? pread(w->fd, buf, opt.block, pos) :
+		     pwrite(w->fd, buf, opt.block, pos);
+	if (opt.verify)
+		w->wrong += !data_end(pos, buf, read, ret != (ssize_t)opt.block);
+	return ret;
+}
+
 static void run_sync(struct worker *w)
 {
 	unsigned long pause_us = opt.pause_us[w->nr > 0];
@@ -119,10 +133,8 @@ static void run_sync(struct worker *w)
 		w->since = t;
 		if (opt.command)
 			ret = passthrough(opt.command, w->fd) ? -1 : (ssize_t)opt.block;
-		else if (rnd(w) % 100 < opt.reads)
-			ret = pread(w->fd, buf, opt.block, pos);
 		else
-			ret = pwrite(w->fd, buf, opt.block, pos);
+			ret = read_or_write(w, buf, pos);
 		w->since = 0;
 		account(w, now_us() - t, ret != (ssize_t)opt.block);
 		if (pause_us)
@@ -134,17 +146,21 @@ static void run_sync(struct worker *w)
 static void prep(struct worker *w, struct iocb *cb, uint64_t *t, void *buf)
 {
 	bool read = rnd(w) % 100 < opt.reads, odd;
+	uint64_t pos;
 
+	odd = w->next % 2;
+	do {
+		pos = next_pos(w);
+	} while (opt.verify && !data_begin(pos, buf, read));
 	*t = now_us();
 	if (!w->since)
 		w->since = *t;
-	odd = w->next % 2;
 	*cb = (struct iocb) {
 		.aio_fildes = w->fd,
 		.aio_lio_opcode = read ? IOCB_CMD_PREAD : IOCB_CMD_PWRITE,
 		.aio_buf = (uintptr_t)buf,
 		.aio_nbytes = odd ? opt.block : opt.small_block,
-		.aio_offset = next_pos(w),
+		.aio_offset = pos,
 		.aio_data = (uintptr_t)t,
 	};
 }
@@ -166,10 +182,14 @@ static unsigned int reap(struct worker *w, aio_context_t ctx, unsigned int min,
 	}
 	w->since = now_us();
 	for (i = 0; i < nr; i++) {
+		const struct iocb *cb = (struct iocb *)(uintptr_t)ev[i].obj;
 		uint64_t *t = (uint64_t *)(uintptr_t)ev[i].data;
+		bool failed = (uint64_t)ev[i].res != cb->aio_nbytes;
 
-		account(w, now_us() - *t, (uint64_t)ev[i].res !=
-			((struct iocb *)(uintptr_t)ev[i].obj)->aio_nbytes);
+		account(w, now_us() - *t, failed);
+		if (opt.verify)
+			w->wrong += !data_end(cb->aio_offset, (void *)(uintptr_t)cb->aio_buf,
+					      cb->aio_lio_opcode == IOCB_CMD_PREAD, failed);
 		unused[nr_unused++] = t - started;
 	}
 	if (nr_unused == opt.depth)

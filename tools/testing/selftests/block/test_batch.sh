@@ -53,7 +53,7 @@ refused() {
 	probe_batches "$2" && null_fault "$disk" requeue 100 $MANY || return
 	echo 13 >"$dir/interval"
 	trace_start "$disk" block/block_{getrq,rq_requeue,rq_issue} blktest/batch || return
-	load "$disk" -c -d $SIZE -b $SIZE -B -r 50 -n $((4 * SUBMISSIONS * SIZE)) || return
+	load "$disk" -V -c -d $SIZE -b $SIZE -B -r 50 -n $((4 * SUBMISSIONS * SIZE)) || return
 	trace_end
 	null_fault "$disk" requeue 0 0
 	r="$(batches) requeued=$(grep -c ' block_rq_requeue: ' $TRACE/trace)"
@@ -148,5 +148,5 @@ TEST_NAME="batch refused"
 TEST_DEVS=
 TEST_KINDS=$kinds
 only_kinds null_blk
-for_each_device refused hw_queue_depth=128
+for_each_device refused hw_queue_depth=128 "${NULL_KEEPS[@]}"
 finish_tests

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # Requests that come while another CPU has the elevator lock are staged: none is
 # left behind or needs a timer, each CPU's come into the scheduler in the order in
-# which they came, and debugfs shows what is staged.
+# which they came, and debugfs shows what is staged. Those that find the lock free are
+# inserted at once.
 
 . "$(dirname "$0")/common.sh"
 
@@ -77,6 +78,18 @@ one_round() {
 	[ $staged -ge $ENOUGH ] || again "only $staged times staged"
 }
 
+# lock_free DISK: nobody holds the lock when a task alone inserts one by one
+lock_free() {
+	counted_since "$1"
+	load "$1" -c -n 200 || return
+	counted_since "$1"
+	note "$1: one by one: ${since[staged]} of ${since[inserted]} staged"
+	[ "${since[inserted]}" -ge 200 ] ||
+		{ fail "one by one: only ${since[inserted]} were inserted"; return; }
+	[ $((since[staged] * 2)) -le "${since[inserted]}" ] ||
+		fail "one by one: ${since[staged]} of ${since[inserted]} were staged"
+}
+
 stage() {
 	local disk=$1 sched=$3 io=/sys/block/$1/queue/iosched staged=0 prompt=0
 
@@ -94,7 +107,7 @@ stage() {
 	load "$disk" -d 16 -n 64 -r 0 || return
 	[ "$sched" = bfq ] || grep -qx 1 "/sys/kernel/debug/block/$disk/sched/batching" ||
 		{ fail "no batch of the scheduler before the test"; return; }
-	probe_delayed && probe_staged && rounds one_round "$disk" "$sched" || return
+	lock_free "$disk" && probe_delayed && probe_staged && rounds one_round "$disk" "$sched" || return
 	[ $prompt -gt 0 ] || fail "no run of the queue was seen, delayed or not"
 }
 

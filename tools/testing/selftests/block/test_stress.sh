@@ -38,8 +38,9 @@ no_faults() {
 		fail "the driver gave nothing back"
 }
 
-# The second disk keeps no data, so that its driver never sleeps: requests are
-# issued directly and left in software queues.
+# The driver of the second disk never sleeps: requests are issued directly and left in
+# software queues. It has a write cache if it can keep data without sleeping: then
+# flushes reach the driver, too.
 second=bt$$x
 
 second_begin() {
@@ -67,9 +68,25 @@ begun() {
 }
 
 second_make() {
+	local memory=()
+
+	! null_has prealloc || memory=("${NULL_KEEPS[@]}" cache_size=16)
 	null_make $second size=256 submit_queues=2 hw_queue_depth=64 irqmode=2 \
-		completion_nsec=100000 cache_size=16 badblocks=+1000-1063 &&
+		completion_nsec=100000 badblocks=+1000-1063 "${memory[@]}" &&
 		second_begin "$1"
+}
+
+# flushed: a flush of the second disk has reached its driver
+flushed() {
+	local stat
+
+	read -ra stat <"/sys/block/$second/stat"
+	[ "${stat[15]}" -gt 0 ]
+}
+
+second_flushes() {
+	! grep -q "write back" "/sys/block/$second/queue/write_cache" ||
+		wait_until 20 flushed || fail "no flush reaches the driver of $second"
 }
 
 second_faults() {
@@ -177,7 +194,7 @@ under_stress() {
 	for cpu in /sys/devices/system/cpu/cpu[1-3]/online; do
 		[ -z "$TEST_HOTPLUG" ] || [ ! -e "$cpu" ] || echo 1 >"$cpu"
 	done
-	data_end && [ $changed -eq 0 ] && no_faults "$disk" "$2" &&
+	data_end && [ $changed -eq 0 ] && no_faults "$disk" "$2" && second_flushes &&
 		background_stop && all_back $second
 }
 
