@@ -14,7 +14,8 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup base qemu tree refresh am kernels boot scaletest manycore \
-	parts part-table deb bench slowdisk promises taken plugtest files nvme-study report \
+	parts part-table deb bench slowdisk promises taken plugtest files \
+	nvme-study overtaking irqsoff report \
 	compare check check-nvme check-long stress reach clean
 
 help: ## This list
