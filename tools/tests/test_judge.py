@@ -4,7 +4,7 @@ import math
 import random
 import unittest
 
-from blkscale import judge, results, verdicts
+from blkscale import files, judge, report, results, verdicts
 from blkscale.judge import BETTER, SAME, WORSE, Rule
 from test_report import rec, study
 
@@ -208,6 +208,24 @@ class Unchanged(unittest.TestCase):
         self.assertEqual(verdicts.find(
             [boots_of("base", "none", 1000, 1001, 1002, clock="host"),
              boots_of("patched", "none", 1, 1, 1, clock="host")]), [])
+
+
+class Others(unittest.TestCase):
+    """Tables with a module of their own are in the report, and what is worse there in its
+    list."""
+
+    def test_files(self):
+        load, what = next(iter(files.LOADS)), "Databases on ext4, base -> patched"
+        records = [rec("bfq", kernel, 2, {"commits": n}, "files", load, files.SCSI,
+                       runs=[{"commits": n}] * 3)
+                   for kernel, n in (("base", 100), ("patched", 50))]
+        self.assertIn(what, [table.title for table in report.tables(records)])
+        (line,) = verdicts.failures(records)
+        self.assertIn("files, bfq, commits/s x0.50", line)
+
+    def test_what_nobody_judges(self):
+        self.assertEqual(verdicts.find([rec("bfq", kernel, 2, {"iops": 1}, "irqsoff")
+                                        for kernel in ("base", "patched")]), [])
 
 
 class Worse(unittest.TestCase):

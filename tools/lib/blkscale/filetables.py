@@ -24,20 +24,6 @@ def by_cell(records, what="files"):
         item[0][2], loads.index(item[0][1]), verdicts.rank(item[0][3], scheds))))
 
 
-def judged(cell, pair):
-    """What is found of a cell that was measured on both kernels."""
-    found = []
-    for name, (title, rule) in files.JUDGED.items():
-        sides = [results.runs(pair[kernel], name) if kernel in pair else []
-                 for kernel in ("base", "patched")]
-        verdict = judge.verdict(*sides, rule)
-        if verdict:
-            found.append(verdicts.Finding(
-                cell, title, *(pair[kernel]["values"][name]
-                               for kernel in ("base", "patched")), verdict))
-    return found
-
-
 def tables(records, origin):
     """A table of databases, and one of programs that start."""
     cells, found = by_cell(records), []
@@ -47,7 +33,7 @@ def tables(records, origin):
                 if any(first in rec["values"] for rec in pair.values())}
         if not mine:
             continue
-        said = {cell: judged(cell, pair) for cell, pair in mine.items()}
+        said = {cell: verdicts.of_cell(cell, pair) for cell, pair in mine.items()}
         rows = [_row(cell, pair, columns, _none(cells, cell, first), said[cell])
                 for cell, pair in mine.items()]
         found.append(Table(

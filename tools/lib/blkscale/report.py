@@ -2,7 +2,7 @@
 """What the figures say: tables out of the newest records of each cell."""
 import re
 
-from . import judge, promised, results, verdicts
+from . import filetables, judge, overtaking, promised, results, verdicts
 from .tables import Table, change, number, ratio, times
 from .verdicts import (SCHEDS, WORKLOADS, is_slow, is_steady, pairs, rank, rate_counts,
                        rate_name, sides, value)
@@ -411,5 +411,6 @@ def tables(records):
     return verdicts.worse(records) \
         + verdicts.summary(records, short_origin(records)) \
         + manycore(records) + parts(records) + slowdisk(records) \
-        + promised.tables(records, origin) + plug(records) \
+        + promised.tables(records, origin) + filetables.tables(records, origin) \
+        + overtaking.tables(records, origin) + plug(records) \
         + nvme_study(records) + fio(records) + running(records)
