@@ -197,15 +197,22 @@ class Figures(unittest.TestCase):
                        ("insert", "issue", "complete")]
         told = overtaken.figures(overtaken.read(lines(*events)))
         self.assertEqual(told, {
-            "requests": 300, "waited": 100, "newcomers": 2.0,
+            "requests": 300, "in_flight": 1, "inserted": .3333,
+            "newcomers": 2.0,
             "direct_most": 200, "direct_p99": 0, "direct_share": .01,
             "all_most": 200, "all_p99": 0, "all_share": .01})
 
     def test_nothing_waited(self):
         told = overtaken.figures(overtaken.read(lines(
             "direct 8", "issue 8", "complete 8")))
-        self.assertEqual((told["requests"], told["waited"],
+        self.assertEqual((told["requests"], told["inserted"],
                           told["direct_most"]), (1, 0, 0))
+
+    def test_in_flight(self):
+        self.assertEqual(overtaken.in_flight(overtaken.read(lines(
+            "insert 8", "issue 8", "direct 16", "issue 16", "requeue 16",
+            "complete 8", "issue 16", "insert 24", "issue 24", "complete 16",
+            "complete 24"))), [1, 1, 2])
 
     def test_percentile(self):
         self.assertEqual(overtaken.percentile(range(1, 101), .99), 99)
@@ -219,7 +226,7 @@ class Figures(unittest.TestCase):
             *(f"complete {n}" for n in (8, 16, 24, 32))))), 1)
 
 
-LOAD, DISK = next(iter(overtaking.LOADS)), overtaking.DISKS[0]
+LOAD, DISK, SCHED = overtaking.cells(overtaking.TIMED)[0]
 EVENTS = ("insert 8", "direct 16", "issue 16", "issue 8", "complete 8",
           "complete 16")
 
@@ -237,7 +244,7 @@ class Program(unittest.TestCase):
     def test_the_figures_of_a_trace(self):
         values, kept = self.judged(2)
         self.assertEqual((values["tags"], values["direct_most"],
-                          values["waited"], kept), (64, 1, 1, False))
+                          values["inserted"], kept), (64, 1, .5, False))
         self.assertLessEqual(set(overtaking.COLUMNS), set(values))
         self.assertTrue(self.judged(2, keep=True)[1])
 
@@ -257,17 +264,25 @@ class Program(unittest.TestCase):
         self.assertRegex(done.stderr, r"^error: no cell has 'nonsense'.*\n$")
 
     def test_cells(self):
-        found = overtaking.cells()
+        found = [overtaking.cell_name(*cell) for machine in overtaking.MACHINES
+                 for cell in overtaking.cells(machine)]
         self.assertEqual(len(found), len(set(found)))
-        self.assertEqual(len(overtaking.cells("virtio_blk bfq")),
-                         len(overtaking.LOADS))
+        timed = overtaking.TIMED
+        self.assertEqual(len(overtaking.cells(timed, "virtio_blk mq")),
+                         len(timed.loads))
+
+    def test_tick_disks(self):
+        for disk in overtaking.IN_STEP.disks:
+            self.assertLessEqual({f"depth={overtaking.depth(disk)}",
+                                  f"cpu={overtaking.IN_STEP.cpus}"},
+                                 set(overtaking.tick_disk(disk)))
 
 
 class Tables(unittest.TestCase):
     def records(self, kernel, *most):
         runs = [{"tags": 64, **dict.fromkeys(overtaking.COLUMNS, .25),
                  "direct_most": n, "all_most": n} for n in most]
-        return overtaking.worst(rec("bfq", kernel, 4, results.medians(runs),
+        return overtaking.worst(rec(SCHED, kernel, 4, results.medians(runs),
                                     "overtaking", LOAD, DISK, runs=runs))
 
     def test_base_beside_patched(self):
@@ -275,13 +290,15 @@ class Tables(unittest.TestCase):
             [self.records("base", 0, 0, 0), self.records("patched", 5, 900, 7)],
             lambda records: [f"of {len(records)}"])
         (row,) = table.rows
-        self.assertEqual(row[:4], ["saturated", DISK, "bfq", "64"])
+        self.assertEqual(row[:4], ["saturated", f"{DISK}, 4 vCPUs", SCHED, "64"])
         self.assertIn("0 -> 900", row)		# of all boots
         self.assertIn("25.0 % -> 25.0 %", row)
         self.assertEqual(table.notes[-1], "of 2")
 
     def test_no_figures(self):
         self.assertEqual(overtaking.tables([], list), [])
+        self.assertEqual(overtaking.tables(
+            [{**self.records("base", 1), "device": "gone"}], list), [])
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ class Request:
     came: int
     inserted: bool = False
     issued: int = None		# the place of its last issue
+    ended: int = None
     returned: bool = False	# by the driver, and not issued again yet
     twins: int = 0		# others that began at the same sector meanwhile
     unclear: bool = False	# which of them an event was of
@@ -100,6 +101,7 @@ class Reader:
             rq.twins -= 1
             return
         del self.live[sector]
+        rq.ended = self.place
         if not rq.unclear:
             self.ended.append(rq)
 
@@ -163,6 +165,13 @@ def newcomers(requests):
     return number
 
 
+def in_flight(requests):
+    """How many the driver has after each issue."""
+    ends = sorted(rq.ended for rq in requests)
+    return [number - bisect_left(ends, issued) for number, issued in
+            enumerate(sorted(rq.issued for rq in requests), 1)]
+
+
 def percentile(values, share):
     """The least of the values that as many are not above."""
     return sorted(values)[math.ceil(share * len(values)) - 1] if values else 0
@@ -172,7 +181,9 @@ def figures(requests):
     """What is told of a cell."""
     found = counts(requests)
     waited = len(found)
-    told = {"requests": len(requests), "waited": waited,
+    told = {"requests": len(requests),
+            "in_flight": percentile(in_flight(requests), .5),
+            "inserted": round(waited / len(requests), 4) if requests else 0,
             "newcomers": round(newcomers(requests) / waited, 3)
             if waited else 0}
     for place, who in enumerate(("direct", "all")):

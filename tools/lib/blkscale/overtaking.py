@@ -2,37 +2,66 @@
 """The cells of tools/bench/overtaking, and the table of their figures."""
 from dataclasses import dataclass
 
-from . import results
+from . import results, workloads
 from .tables import Table, change, number
 
 TAGS = 64
-LATENCY_NS = 8_000_000	# of the disks that have a timer
-APPEND = (f"scsi_debug.max_queue={TAGS} scsi_debug.ndelay={LATENCY_NS} "
-          "scsi_debug.fake_rw=1 scsi_debug.virtual_gb=64 scsi_debug.delay=0 "
-          f"virtio_blk.queue_depth={TAGS} nvme.io_queue_depth={TAGS + 1}")
+LATENCY_NS = 20_000_000	# of the disks that have a timer
+SCSI = (f"scsi_debug.max_queue={TAGS} scsi_debug.ndelay={LATENCY_NS} "
+        "scsi_debug.fake_rw=1 scsi_debug.virtual_gb=64 scsi_debug.delay=0")
+# With low_latency bfq raises the weights of new processes and issues nothing
+# directly.
+SCHEDS = ("mq-deadline", "bfq:low_latency=0")
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    name: str
+    cpus: int
+    disks: tuple
+    loads: dict			# name: what the program is told
+    seconds: float		# of a cell, about
+
+
+# What tasks is told. Demand is eight times the tags. A reader of one I/O at a time
+# submits it without a plug.
+_BATCHES = "others,n=16,depth=32,burst=1"
+SATURATED = "saturated: 16 submitters of batches"
+TIMED = Machine("CPUs of the host", 4,
+                ("null_blk", "scsi_debug", "virtio_blk", "NVMe", "NVMe loop"),
+                {SATURATED: (_BATCHES,),
+                 "mixed: 8 QD1 readers beside 16 submitters of batches":
+                     (_BATCHES, "reader,n=8")}, 10)
+# The tick disk has a vCPU of its own. What load is told: demand is eight times
+# the tags here, too.
+IN_STEP = Machine("CPUs in step", 8, ("flash 8", "flash 64"),
+                  {SATURATED: ("threads=16",)}, 25)
+MACHINES = (TIMED, IN_STEP)
 # Sparse files, so large that requests seldom begin at the same sector.
 DEVICES = ("virtio-blk:size=65536", "nvme:size=65536")
-DISKS = ("null_blk", "scsi_debug", "virtio_blk", "NVMe", "NVMe loop")
-SCHEDS = ("mq-deadline", "bfq")
+TIMED_APPEND = (f"{SCSI} virtio_blk.queue_depth={TAGS} "
+                f"nvme.io_queue_depth={TAGS + 1}")
 
-# What tasks is told. Demand is four times the tags. A reader of one I/O at a time
-# submits it without a plug.
-_BATCHES = "depth=16,burst=1"
-LOADS = {
-    "saturated: 16 submitters of batches": (f"others,n=16,{_BATCHES}",),
-    "mixed: 8 QD1 readers beside 16 submitters of batches":
-        (f"others,n=16,{_BATCHES}", "reader,n=8"),
-}
+
+def tick_disk(disk):
+    """The parameters of a tick disk."""
+    settings = workloads.DEVICES[disk].partition(":")[2]
+    return settings.format(cpus=IN_STEP.cpus, device=IN_STEP.cpus).split(",")
+
+
+def depth(disk):
+    """The tags of a tick disk."""
+    return int(disk.rpartition(" ")[2])
 
 
 def cell_name(load, disk, sched):
     return f"{load} {disk} {sched}"
 
 
-def cells(only=""):
+def cells(machine, only=""):
     """[(load, disk, scheduler)], disk by disk."""
-    return [(load, disk, sched) for disk in DISKS for sched in SCHEDS
-            for load in LOADS if only in cell_name(load, disk, sched)]
+    return [(load, disk, sched) for disk in machine.disks for sched in SCHEDS
+            for load in machine.loads if only in cell_name(load, disk, sched)]
 
 
 # ---------------------------------------------------------------- the table
@@ -52,7 +81,8 @@ def _count(value):
 
 
 COLUMNS = {
-    "waited": Column("inserted", _percent),
+    "in_flight": Column("in flight", _count),
+    "inserted": Column("inserted", _percent),
     "newcomers": Column("newcomers for each", number),
     "direct_most": Column("direct: most", _count),
     "direct_p99": Column("p99", _count),
@@ -73,7 +103,8 @@ def worst(rec):
 
 def _row(cell, pair):
     some = next(iter(pair.values()))["values"]
-    row = [cell[1].partition(":")[0], cell[2], cell[3], str(some["tags"])]
+    row = [cell[1].partition(":")[0], f"{cell[2]}, {cell[4]} vCPUs",
+           workloads.scheduler(cell[3]), str(some["tags"])]
     for name, column in COLUMNS.items():
         values = [pair[kernel]["values"][name] if kernel in pair else None
                   for kernel in ("base", "patched")]
@@ -83,21 +114,22 @@ def _row(cell, pair):
 
 def tables(records, origin):
     """A table of overtaking, if there are figures of it."""
+    known = [cell for machine in MACHINES for cell in cells(machine)]
     pairs = {}
     for rec in records:
-        if rec["what"] == "overtaking":
-            pairs.setdefault(results.key(rec), {})[rec["kernel"]] = rec
+        cell = results.key(rec)
+        if rec["what"] == "overtaking" and cell[1:4] in known:
+            pairs.setdefault(cell, {})[rec["kernel"]] = rec
     if not pairs:
         return []
-    rows = [_row(cell, pairs[cell]) for cell in sorted(
-        pairs, key=lambda c: (list(LOADS).index(c[1]), DISKS.index(c[2]),
-                              SCHEDS.index(c[3])))]
+    rows = [_row(cell, pairs[cell]) for cell in
+            sorted(pairs, key=lambda cell: known.index(cell[1:4]))]
     return [Table(
         "Overtaking: requests that came after one that was inserted and were "
         "issued before it, base -> patched",
         ["load", "disk", "scheduler", "tags",
          *(column.title for column in COLUMNS.values())], rows,
-        ["Direct: by requests that the scheduler has never held; newcomers: how "
+        ["In flight: the median, after an issue. Direct: by requests that the scheduler has never held; newcomers: how "
          "many of them passed a request that waited, for each that was "
          "inserted. In all: by those that the scheduler chose, too. The most is "
          "that of all boots, the rest are medians."]
