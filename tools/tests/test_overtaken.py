@@ -195,7 +195,9 @@ class Figures(unittest.TestCase):
         for sector in range(2000, 2099):
             events += [f"{what} {sector}" for what in
                        ("insert", "issue", "complete")]
-        told = overtaken.figures(overtaken.read(lines(*events)))
+        early = [f"{what} {sector}" for sector in range(5000, 5300)
+                 for what in ("insert", "issue", "complete")]
+        told = overtaken.figures(overtaken.read(lines(*early, *events)))
         self.assertEqual(told, {
             "requests": 300, "in_flight": 1, "inserted": .3333,
             "newcomers": 2.0,
@@ -204,9 +206,17 @@ class Figures(unittest.TestCase):
 
     def test_nothing_waited(self):
         told = overtaken.figures(overtaken.read(lines(
-            "direct 8", "issue 8", "complete 8")))
+            "direct 8", "issue 8", "complete 8", "direct 8", "issue 8",
+            "complete 8")))
         self.assertEqual((told["requests"], told["inserted"],
                           told["direct_most"]), (1, 0, 0))
+
+    def test_what_came_early_is_left_out(self):
+        told = overtaken.figures(overtaken.read(lines(
+            "insert 8", "direct 16", "issue 16", "issue 8", "complete 8",
+            "complete 16", "insert 8", "issue 8", "complete 8", "insert 8",
+            "issue 8", "complete 8")))
+        self.assertEqual((told["requests"], told["direct_most"]), (2, 0))
 
     def test_in_flight(self):
         self.assertEqual(overtaken.in_flight(overtaken.read(lines(
@@ -227,12 +237,14 @@ class Figures(unittest.TestCase):
 
 
 LOAD, DISK, SCHED = overtaking.cells(overtaking.TIMED)[0]
-EVENTS = ("insert 8", "direct 16", "issue 16", "issue 8", "complete 8",
+EVENTS = ("insert 8", "issue 8", "complete 8", "insert 8", "issue 8", "complete 8",
+          "insert 8", "direct 16", "issue 16", "issue 8", "complete 8",
           "complete 16")
 
 
 class Program(unittest.TestCase):
     def judged(self, ios, keep=False):
+        """Of a trace of four requests, two of which came early."""
         cell = {"workload": LOAD, "device": DISK, "sched": "bfq", "release": "7",
                 "values": {"trace": "1.trace", "ios": ios, "tags": 64}}
         with tempfile.TemporaryDirectory() as folder:
@@ -242,18 +254,18 @@ class Program(unittest.TestCase):
             return found["values"], trace.exists()
 
     def test_the_figures_of_a_trace(self):
-        values, kept = self.judged(2)
+        values, kept = self.judged(4)
         self.assertEqual((values["tags"], values["direct_most"],
                           values["inserted"], kept), (64, 1, .5, False))
         self.assertLessEqual(set(overtaking.COLUMNS), set(values))
-        self.assertTrue(self.judged(2, keep=True)[1])
+        self.assertTrue(self.judged(4, keep=True)[1])
 
     def test_a_bad_trace_ends_the_program(self):
         said = io.StringIO()
         with contextlib.redirect_stderr(said), self.assertRaises(SystemExit):
-            self.judged(3)
+            self.judged(5)
         self.assertRegex(said.getvalue(), "^error: kernel patched, .* the disk "
-                         "has done 3 requests, the trace has 2; the trace is "
+                         "has done 5 requests, the trace has 4; the trace is "
                          ".*1.trace\n$")
 
     def test_no_such_cell(self):

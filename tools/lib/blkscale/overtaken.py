@@ -178,18 +178,22 @@ def percentile(values, share):
 
 
 def figures(requests):
-    """What is told of a cell."""
+    """What is told of a cell, of the half of the requests that came last: the
+    load has settled by then."""
+    in_driver = percentile(in_flight(requests), .5)
+    requests = requests[len(requests) // 2:]
     found = counts(requests)
     waited = len(found)
-    told = {"requests": len(requests),
-            "in_flight": percentile(in_flight(requests), .5),
-            "inserted": round(waited / len(requests), 4) if requests else 0,
-            "newcomers": round(newcomers(requests) / waited, 3)
-            if waited else 0}
+    told = {"requests": len(requests), "in_flight": in_driver,
+            "inserted": _share(waited, len(requests)),
+            "newcomers": _share(newcomers(requests), waited)}
     for place, who in enumerate(("direct", "all")):
         values = [count[place] for count in found]
         told |= {f"{who}_most": max(values, default=0),
                  f"{who}_p99": percentile(values, .99),
-                 f"{who}_share": round(sum(map(bool, values)) / waited, 4)
-                 if waited else 0}
+                 f"{who}_share": _share(sum(map(bool, values)), waited)}
     return told
+
+
+def _share(part, whole):
+    return round(part / whole, 4) if whole else 0
