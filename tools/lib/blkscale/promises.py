@@ -255,15 +255,17 @@ CASES += [
     for name, noise, disks, half in (
         ("4 readers of 32 at once", "n=4,depth=32,burst=1", ("100 us x 64",), 1),
         ("4 QD32 readers", "n=4,depth=32", ("x 8", "disk 5 ms"), 0))]
-# A CPU is busy, so that a task of SCHED_IDLE has it for a tick at a time and may be
-# preempted while its plug holds requests. The RT reader sleeps at times: as long as
-# one of its requests is there mq-deadline lets nobody else have driver tags early.
+# Those that are preempted while their plugs hold requests have them until they get
+# the CPU again, one after the other. The RT reader sleeps at times: as long as one of
+# its requests is there mq-deadline lets nobody else have driver tags early.
 CASES.append(Case(
-    "class", "RT reader with pauses beside 4 SCHED_IDLE readers of 32 at once on a busy CPU",
-    (f"{_HOG},hog=1000,period=1000",
-     f"others,n=4,depth=32,burst=1,cpu=0,idle=1,class=2,start=-{EARLY}",
-     "reader,n=1,class=1,pause=2,cpu=1"), LONGEST, settings="bfq:low_latency=0",
-    time="limit", none=True, disks=("null_blk 100 us",), half=1))
+    "class", "RT reader with pauses, and for 0.9 of 1 ms a SCHED_FIFO task on the "
+    "CPU of 8 SCHED_IDLE readers of 32 at once",
+    (f"{_HOG},fifo=1,hog=900,period=1000",
+     f"others,n=8,depth=32,burst=1,cpu=0,idle=1,class=2,start=-{EARLY}",
+     "reader,n=1,class=1,pause=2,cpu=1"), LONGEST, time="shares", none=True,
+    disks=("100 us x 64",), half=1,
+    sysctls=(("kernel/sched_rt_runtime_us", -1),)))
 
 NAMES = {case.full_name: case for case in CASES}
 KINDS = tuple(dict.fromkeys(case.kind for case in CASES))
