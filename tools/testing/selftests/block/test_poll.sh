@@ -6,7 +6,7 @@
 
 . "$(dirname "$0")/common.sh"
 
-ENOUGH=500	# requests that are polled for
+ENOUGH=20	# times that polling finds something
 
 # probe_polled: an event when polling has found something
 probe_polled() {
@@ -25,9 +25,9 @@ polled() {
 		--iodepth_batch_submit=4 || return
 	trace_end
 	trace_complete || return
-	found=$(trace_awk '/ polled: / { sub(".*found=", ""); n += $1 } END { print n + 0 }')
-	note "$disk: polling found $found requests"
-	[ "$found" -ge $ENOUGH ] || fail "polling found only $found requests"
+	found=$(grep -c ' polled: ' $TRACE/trace)
+	note "$disk: $found times polling found something"
+	[ "$found" -ge $ENOUGH ] || fail "only $found times polling found something"
 }
 
 poll() {
@@ -40,12 +40,13 @@ poll() {
 	put "/sys/block/$disk/queue/iosched/direct_issue" 0 && polled "$disk" || return
 	counted_since "$disk"
 	note "$disk: ${since[inserted]} inserted, ${since[staged]} of them staged"
-	[ "${since[direct]}" -eq 0 ] && [ "${since[inserted]}" -ge $ENOUGH ] ||
+	[ "${since[direct]}" -eq 0 ] && [ "${since[inserted]}" -ge 500 ] ||
 		fail "only ${since[inserted]} inserted, and ${since[direct]} issued directly"
 }
 
 need_program fio
 start_tests
-only_kinds null_blk scsi_debug nvme
+# scsi_debug mixes up the data of polled reads, whatever the scheduler
+only_kinds null_blk nvme
 for_each_device poll poll_queues=1 "${NULL_KEEPS[@]}"
 finish_tests
