@@ -83,6 +83,7 @@ def _count(value):
 COLUMNS = {
     "in_flight": Column("in flight", _count),
     "inserted": Column("inserted", _percent),
+    "staged": Column("of them staged", _percent),
     "newcomers": Column("newcomers for each", number),
     "direct_most": Column("direct: most", _count),
     "direct_p99": Column("p99", _count),
@@ -129,8 +130,10 @@ def tables(records, origin):
         "issued before it, base -> patched",
         ["load", "disk", "scheduler", "tags",
          *(column.title for column in COLUMNS.values())], rows,
-        ["In flight: the median, after an issue. Direct: by requests that the scheduler has never held; newcomers: how "
-         "many of them passed a request that waited, for each that was "
-         "inserted. In all: by those that the scheduler chose, too. The most is "
-         "that of all boots, the rest are medians."]
+        ["In flight: the median, after an issue. Direct: by requests that the "
+         "scheduler has never held; newcomers: how many of them passed a request "
+         "that waited, for each that was inserted. What passes one that is staged, "
+         "before it is inserted, is not seen. In all: by those that the scheduler "
+         "chose, too. Of the half of the requests that came last; the most is that "
+         "of all boots, the rest are medians."]
         + origin([rec for pair in pairs.values() for rec in pair.values()]))]
