@@ -31,7 +31,7 @@ out:
 	return 0;
 }
 """
-# The third file is binary, the last one goes; a line that looks like a header is code.
+# The fourth file is binary, the last one goes; a line that looks like a header is code.
 DIFF = """\
 diff --git a/block/a.c b/block/a.c
 index 1..2 100644
@@ -56,6 +56,11 @@ new file mode 100644
 +++ b/block/b.h
 @@ -0,0 +1 @@
 +int b;
+diff --git a/include/trace/events/b.h b/include/trace/events/b.h
+--- a/include/trace/events/b.h
++++ b/include/trace/events/b.h
+@@ -4,0 +5 @@
++TRACE(b);
 diff --git a/x.png b/x.png
 Binary files a/x.png and b/x.png differ
 diff --git a/old.c b/old.c
@@ -130,7 +135,7 @@ class AddedTest(unittest.TestCase):
         self.assertEqual(reach.added(DIFF), {
             "block/a.c": {3: "return a;", 8: "if (a > 5)", 9: "goto out;", 32: "++ counted;",
                           33: "last"},
-            "block/b.h": {1: "int b;"}})
+            "block/b.h": {1: "int b;"}, "include/trace/events/b.h": {5: "TRACE(b);"}})
         self.assertEqual(reach.added(""), {})
 
     def test_only_code_counts_and_its_function_is_named(self):
@@ -138,7 +143,8 @@ class AddedTest(unittest.TestCase):
                 mock.patch.object(reach.git, "git", return_value=DIFF):
             (Path(folder) / "block").mkdir()
             (Path(folder) / "block/a.c").write_text(SOURCE)
-            runs = {"block/a.c": {3: 4, 8: 4, 9: 0, 10: 4}, "block/z.c": {3: 0}}
+            runs = {"block/a.c": {3: 4, 8: 4, 9: 0, 10: 4}, "block/z.c": {3: 0},
+                    "include/trace/events/b.h": {5: 0}}
             found = reach.lines_of(folder, runs)
         self.assertEqual([(line.function, line.number, line.text, line.runs) for line in found],
                          [("small", 3, "return a;", 4), ("large", 8, "if (a > 5)", 4),

@@ -13,6 +13,7 @@ from .ui import die
 
 REASONS = paths.ROOT / "tools/tests/unreached"
 COUNTS = "gcov"			# folder with a guest's counts, in what it wrote
+CODE = re.compile(r"(?:block/|include/linux/|lib/sbitmap\.c$)")	# macros of tracing are none
 WHY, SOMETIMES = "why", "sometimes"
 
 
@@ -116,7 +117,7 @@ def lines_of(tree, runs):
     """The added lines that are code, in order: gcov knows a number for them."""
     found = []
     for file, texts in sorted(added(git.git(tree, "diff", "-U0", "base")).items()):
-        known = runs.get(file, {})
+        known = runs.get(file, {}) if CODE.match(file) else {}
         source = (Path(tree) / file).read_text() if known else ""
         found += [Line(file, function_of(source, number), number, text, known[number])
                   for number, text in sorted(texts.items()) if number in known]
