@@ -405,7 +405,8 @@ part_direct() {
 	local what
 
 	counted_since "$1"
-	what="${since[direct]} issued directly, ${since[inserted]} inserted, ${since[staged]} staged"
+	what="${since[direct]} issued directly, ${since[inserted]} inserted"
+	what+=", ${since[staged]} of them staged"
 	note "$1: $what"
 	[ "${since[direct]}" -ge 100 ] && [ $((since[direct] * 3)) -ge "${since[inserted]}" ] ||
 		fail "few are issued directly: $what"

@@ -107,7 +107,8 @@ stage() {
 	load "$disk" -d 16 -n 64 -r 0 || return
 	[ "$sched" = bfq ] || grep -qx 1 "/sys/kernel/debug/block/$disk/sched/batching" ||
 		{ fail "no batch of the scheduler before the test"; return; }
-	lock_free "$disk" && probe_delayed && probe_staged && rounds one_round "$disk" "$sched" || return
+	lock_free "$disk" && probe_delayed && probe_staged &&
+		rounds one_round "$disk" "$sched" || return
 	[ $prompt -gt 0 ] || fail "no run of the queue was seen, delayed or not"
 }
 
