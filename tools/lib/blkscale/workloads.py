@@ -51,9 +51,9 @@ DEVICES = {
     "flash 8": _FLASH.replace("{depth}", "8"),
     "flash 32": _FLASH.replace("{depth}", "32"),
     "flash 64": _FLASH.replace("{depth}", "64"),
-    # 100 us by a clock of a million ticks a millisecond
+    # 100 us by a clock of a million ticks a millisecond: a turn takes 65
     "flash 128, 100 us": _FLASH.replace("{depth}", "128").replace(
-        "latency=40", "latency=4000"),
+        "latency=40", "latency=1500"),
     "hard disk 8": _HARD.replace("{depth}", "8"),
     "hard disk 32": _HARD.replace("{depth}", "32"),
 }
