@@ -357,26 +357,6 @@ change() {
 		fail "not held off for 125 ms: $r"
 }
 
-# A task that has requests waiting changes its class, and ends. Then all are equal again.
-reclassed() {
-	local disk=$1 from= pid class tasks
-
-	command -v ionice >/dev/null || { skip "no program ionice"; return; }
-	let_issue "$disk" bfq && does "$disk" || return
-	background "$disk" -d 256 -b 16 -r 100
-	pid=${bg[-1]}
-	for class in 1 2 3; do
-		sleep 0.5
-		tasks=("/proc/$pid/task/"*)
-		ionice -c $class -p "${tasks[@]##*/}" || { fail "no class for $pid"; return; }
-	done
-	sleep 0.5
-	background_stop && share "$disk" || return
-	[ "$direct" -gt 0 ] ||
-		{ skip "bfq loses count of busy queues when a task changes its class"; return; }
-	most "$disk" "a class was changed"
-}
-
 # by_weight DISK WHAT: two loads of weights 80 and 10 run, the latter in the second half.
 # While the disk is kept for one it issues directly; that counts as its share.
 by_weight() {
@@ -533,7 +513,6 @@ for TEST_SCHEDS in $scheds; do
 		part "alone" alone hw_queue_depth=128 irqmode=2 completion_nsec=100000
 		part "first" first hw_queue_depth=128 irqmode=2 completion_nsec=100000
 		part "change" change hw_queue_depth=128 irqmode=2 completion_nsec=100000
-		part "class change" reclassed hw_queue_depth=64 irqmode=2 completion_nsec=1000000
 		part "weights" weights hw_queue_depth=128 irqmode=2 completion_nsec=500000
 		part groups two_groups hw_queue_depth=128 irqmode=2 completion_nsec=100000 ;;
 	esac

@@ -60,6 +60,19 @@ rotational() {
 	tasks "$@"
 }
 
+# Where bios get merged, those that follow are inserted, so that they are merged, too
+follow() {
+	local disk=$1
+
+	counted_since "$disk"
+	load "$disk" -r 0 -d 32 -n 1000 -p seq && load "$disk" -r 0 -d 32 -n 1000 -p reverse ||
+		return
+	counted_since "$disk"
+	note "$disk: one task: ${since[direct]} issued directly, ${since[inserted]} inserted"
+	[ "${since[direct]}" -le "${since[inserted]}" ] ||
+		again "one task: ${since[direct]} issued directly, ${since[inserted]} inserted"
+}
+
 # Some are issued directly, and some are staged
 flash() {
 	local disk=$1
@@ -75,7 +88,8 @@ flash() {
 	counted_since "$disk"
 	note "$disk: ${since[direct]} issued directly, ${since[inserted]} inserted," \
 		"${since[staged]} of them staged"
-	[ "${since[direct]}" -gt 0 ] || fail "nothing was issued directly"
+	[ "${since[direct]}" -gt 0 ] || { fail "nothing was issued directly"; return; }
+	[ "$2" != null_blk ] || rounds follow "$disk"
 }
 
 # With nomerges 2 nothing merges, with 1 what the plug and the last request can take.
