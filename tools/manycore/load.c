@@ -4,8 +4,8 @@
  *
  * Each thread submits `batch` direct I/Os to its device, waits for all of
  * them, and does so until the end; io_uring with a fixed file and buffers.
- * Threads take the devices in turns.  They are of one process, or of one in each cgroup: the io controller of
- * cgroup version 2 knows processes only.
+ * Threads take the devices in turns.  They are of one process, or of one in
+ * each cgroup: the io controller of cgroup version 2 knows processes only.
  * The measured stretch begins when each has done `warm-up` batches and has been
  * at work for WARM_MS of the guest's time: schedulers settle in time, too.  In
  * it the vCPUs go in step, for laps of `ticks` each.  The first WARM_LAPS are
