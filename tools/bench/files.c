@@ -26,8 +26,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 static const char usage[] =
 "usage: files prepare DIR\n"
@@ -105,22 +106,6 @@ static void *shared_memory(size_t size)
 	if (found == MAP_FAILED)
 		fail("memory");
 	return found;
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
-static void sleep_until(uint64_t ns)
-{
-	struct timespec t = { ns / 1000000000, ns % 1000000000 };
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL))
-		;
 }
 
 static uint64_t below(uint64_t most)

@@ -28,8 +28,9 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 static const char usage[] =
 "usage: tasks DEVICE SEED WARM-UP SECONDS NAME[,key=value]...\n"
@@ -86,22 +87,6 @@ static void fail(const char *what)
 		shared->end = 0;
 	}
 	exit(1);
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
-static void sleep_until(uint64_t ns)
-{
-	struct timespec t = { ns / 1000000000, ns % 1000000000 };
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL))
-		;
 }
 
 static void sleep_ms(int ms)

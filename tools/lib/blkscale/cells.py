@@ -33,7 +33,8 @@ def build(name):
     """Compile a load of tools/bench, which the guest finds in $BUILD/bench."""
     source = paths.ROOT / f"tools/bench/{name}.c"
     program = paths.BUILD / "bench" / name
-    if program.exists() and program.stat().st_mtime > source.stat().st_mtime:
+    changed = max(path.stat().st_mtime for path in [source, *source.parent.glob("*.h")])
+    if program.exists() and program.stat().st_mtime > changed:
         return
     program.parent.mkdir(parents=True, exist_ok=True)
     proc.run(["gcc", "-O2", "-Wall", "-Wextra", "-pthread", "-o", program,
