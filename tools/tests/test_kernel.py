@@ -71,6 +71,13 @@ class Seed(unittest.TestCase):
         self.built("patched debug")
         self.assertEqual(self.found("patched", "debug+plug"), ("patched", "obj-debug"))
 
+    def test_objects_are_copied_and_the_kernel_is_not(self):
+        self.built("base debug")
+        (self.trees["base"] / "obj-debug/a.o").touch()
+        kernel.seed(self.trees["base"], "debug+plug")
+        obj = self.trees["base"] / "obj-debug+plug"
+        self.assertEqual([path.name for path in obj.iterdir()], ["a.o"])
+
     def test_not_of_another_base(self):
         self.built("base debug")
         with mock.patch.object(kernel.git, "rev", lambda tree, name: str(tree)):

@@ -177,6 +177,9 @@ def seed(tree, config):
             age_sources(tree, {*changed_files(tree), *changed_files(other)})
         proc.run(["cp", "-a", "--reflink=auto", objects, half],
                  what=f"cannot copy {objects} to {half}", how="is the disk full?")
+        # A build that is ended must not leave the other kernel as this one.
+        for image in ("vmlinux", "arch/x86/boot/bzImage"):
+            (half / image).unlink(missing_ok=True)
         half.rename(obj)
 
 
