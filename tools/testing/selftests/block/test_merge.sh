@@ -26,15 +26,19 @@ merge_round() {
 		again "$name: only $percent % of the writes merged, bound $bound %"
 }
 
+# is_slow KIND: a device that is not slow leaves less time to find a neighbour, and one
+# task alone may find none waiting
+is_slow() {
+	[ "$1" = null_blk ] || [ "$1" = scsi_debug ]
+}
+
 # tasks DISK KIND SCHED: loads whose neighbours come from one task and from several
 tasks() {
-	local disk=$1 slow=yes few=30
+	local disk=$1 few=30
 
-	# a device that is not slow leaves less time to find a neighbour, and one task
-	# alone may find none waiting
-	[ "$2" = null_blk ] || [ "$2" = scsi_debug ] || slow= few=10
+	is_slow "$2" || few=10
 	merges "$disk" $few "two tasks, alternate blocks" -t 2 -d 24 -n 1000 -p alternate || return
-	one_task "$disk" "$slow" || return
+	one_task "$disk" "$2" || return
 	# each reader that bfq idles for is a hole in which writes are not merged
 	[ "$2 $3" != "scsi_debug bfq" ] || few=20
 	background "$disk" -t 3 -d 4 -r 100 -o 64m
@@ -42,10 +46,10 @@ tasks() {
 		-t 2 -d 24 -n 500 -p alternate
 }
 
-# one_task DISK SLOW
+# one_task DISK KIND
 one_task() {
 	merges "$1" 80 "plugged" -d 32 -b 32 -n 1500 -p seq || return
-	[ -n "$2" ] || return 0
+	is_slow "$2" || return 0
 	merges "$1" 30 "one task, at the back" -d 32 -n 1000 -p seq &&
 	merges "$1" 30 "one task, at the front" -d 32 -n 1000 -p reverse
 }
@@ -80,7 +84,7 @@ flash() {
 	let_issue "$disk" "$3" && put "/sys/block/$disk/queue/nr_requests" 64 || return
 	! has_direct "$disk" || counted_since "$disk"
 	case $3 in
-	bfq) one_task "$disk" yes ;;
+	bfq) one_task "$disk" "$2" ;;
 	*) tasks "$@" ;;
 	esac || return
 	background_stop || return
