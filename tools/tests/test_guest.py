@@ -170,7 +170,7 @@ class BootTest(unittest.TestCase):
                 guest.arguments(list(tests)))]
         self.assertEqual(pick("merge"), [("shallow", ["merge"])])
         self.assertEqual(pick("red"), [("base", ["order"])])
-        self.assertEqual(len(pick()), 8)
+        self.assertEqual(len(pick()), 9)
         kinds = guest.selected(guest.arguments(["merge", "--kinds", "nvme"]))
         self.assertEqual(kinds[0].env, {"TEST_KINDS": "nvme"})
         self.assertEqual(pick("order", "--kinds", "null_blk"),

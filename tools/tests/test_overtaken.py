@@ -246,8 +246,7 @@ class Program(unittest.TestCase):
     def judged(self, ios, keep=False):
         """Of a trace of four requests, two of which came early."""
         cell = {"workload": LOAD, "device": DISK, "sched": "bfq", "release": "7",
-                "values": {"trace": "1.trace", "ios": ios, "tags": 64,
-                           "staged": 1}}
+                "values": {"trace": "1.trace", "ios": ios, "tags": 64}}
         with tempfile.TemporaryDirectory() as folder:
             trace = Path(folder, "1.trace")
             trace.write_text("\n".join(lines(*EVENTS)) + "\n")
@@ -259,7 +258,6 @@ class Program(unittest.TestCase):
         self.assertEqual((values["tags"], values["direct_most"],
                           values["inserted"], kept), (64, 1, .5, False))
         self.assertLessEqual(set(overtaking.COLUMNS), set(values))
-        self.assertAlmostEqual(values["staged"], 1 / 3)
         self.assertTrue(self.judged(4, keep=True)[1])
 
     def test_a_bad_trace_ends_the_program(self):

@@ -83,7 +83,6 @@ def _count(value):
 COLUMNS = {
     "in_flight": Column("in flight", _count),
     "inserted": Column("inserted", _percent),
-    "staged": Column("of them staged", _percent),
     "newcomers": Column("newcomers for each", number),
     "direct_most": Column("direct: most", _count),
     "direct_p99": Column("p99", _count),

@@ -72,9 +72,9 @@ follow() {
 	load "$disk" -r 0 -d 32 -n 1000 -p seq && load "$disk" -r 0 -d 32 -n 1000 -p reverse ||
 		return
 	counted_since "$disk"
-	note "$disk: one task: ${since[direct]} issued directly, ${since[inserted]} inserted"
-	[ "${since[direct]}" -le "${since[inserted]}" ] ||
-		again "one task: ${since[direct]} issued directly, ${since[inserted]} inserted"
+	note "$disk: one task: ${since[direct]} issued directly, ${since[insert]} inserted"
+	[ "${since[direct]}" -le "${since[insert]}" ] ||
+		again "one task: ${since[direct]} issued directly, ${since[insert]} inserted"
 }
 
 # Some are issued directly, and some are staged
@@ -90,8 +90,7 @@ flash() {
 	background_stop || return
 	has_direct "$disk" || return 0
 	counted_since "$disk"
-	note "$disk: ${since[direct]} issued directly, ${since[inserted]} inserted," \
-		"${since[staged]} of them staged"
+	note "$disk: ${since[direct]} issued directly, ${since[insert]} inserted"
 	[ "${since[direct]}" -gt 0 ] || { fail "nothing was issued directly"; return; }
 	[ "$2" != null_blk ] || rounds follow "$disk"
 }

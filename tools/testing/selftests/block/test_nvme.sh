@@ -105,7 +105,7 @@ no_tag_listed() {
 # What was issued directly has all tags when the controller is reset, and is listed
 # with them behind a request that waits for one
 all_tags() {
-	local disk=$1 before direct tags pid status
+	local disk=$1 before tags pid status
 
 	may_lose "$disk" || return
 	has_own_tags "$disk" || return
@@ -115,20 +115,21 @@ all_tags() {
 	before=$(cat "/sys/block/$disk/queue/io_timeout")
 	put "/sys/block/$disk/queue/nr_requests" $((2 * tags)) &&
 		put "/sys/block/$disk/queue/io_timeout" 1000 || return
-	direct=$(count "$disk" direct)
+	counted_since "$disk" || return
 	lose_completions "$disk" $MANY 1
 	"$BLKLOAD" -c -d $((tags + 8)) -b $((tags + 8)) -n $((tags + 8)) "/dev/$disk" \
 		>"$BLK_TMP" 2>&1 &
 	pid=$!
 	wait_until 10 no_tag_listed "$disk" || fail "no request waits for a tag"
 	status=$?
-	direct=$(($(count "$disk" direct) - direct))
+	counted_since "$disk"
 	lose_completions "$disk" 0
 	wait $pid || fail "$(<"$BLK_TMP")" || status=1
 	echo "$before" >"/sys/block/$disk/queue/io_timeout"
-	note "$disk: $direct of $((tags + 8)) reads issued directly, $tags tags"
+	note "$disk: ${since[direct]} of $((tags + 8)) reads issued directly, $tags tags"
 	[ $status -eq 0 ] || return $status
-	[ "$direct" -eq "$tags" ] || fail "only $direct of $tags tags in use directly"
+	[ "${since[direct]}" -eq "$tags" ] ||
+		fail "only ${since[direct]} of $tags tags in use directly"
 }
 
 # found DEVICE NSID: sets $again to the disk that is this namespace; its name may

@@ -80,14 +80,15 @@ one_round() {
 
 # lock_free DISK: nobody holds the lock when a task alone inserts one by one
 lock_free() {
-	counted_since "$1"
-	load "$1" -c -n 200 || return
-	counted_since "$1"
-	note "$1: one by one: ${since[staged]} of ${since[inserted]} staged"
-	[ "${since[inserted]}" -ge 200 ] ||
-		{ fail "one by one: only ${since[inserted]} were inserted"; return; }
-	[ $((since[staged] * 2)) -le "${since[inserted]}" ] ||
-		fail "one by one: ${since[staged]} of ${since[inserted]} were staged"
+	local inserted
+
+	trace_start "$1" block/block_rq_insert blktest/staged && load "$1" -c -n 200 || return
+	trace_end
+	inserted=$(grep -c ' block_rq_insert: ' $TRACE/trace)
+	note "$1: one by one: $(stagings) of $inserted staged"
+	[ "$inserted" -ge 200 ] || { fail "one by one: only $inserted were inserted"; return; }
+	[ $(($(stagings) * 2)) -le "$inserted" ] ||
+		fail "one by one: $(stagings) of $inserted were staged"
 }
 
 stage() {
@@ -107,7 +108,7 @@ stage() {
 	load "$disk" -d 16 -n 64 -r 0 || return
 	[ "$sched" = bfq ] || grep -qx 1 "/sys/kernel/debug/block/$disk/sched/batching" ||
 		{ fail "no batch of the scheduler before the test"; return; }
-	lock_free "$disk" && probe_delayed && probe_staged &&
+	probe_delayed && probe_staged && lock_free "$disk" &&
 		rounds one_round "$disk" "$sched" || return
 	[ $prompt -gt 0 ] || fail "no run of the queue was seen, delayed or not"
 }

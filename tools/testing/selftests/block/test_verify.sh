@@ -20,7 +20,7 @@ verify() {
 	# the real-time class is inserted, and for bfq all others than one of the classes
 	load "$disk" -V -t 4 -d 4 -b 2 -n 200 -r 50 -P 2:4,1:0 || return
 	can_issue "$disk" && part_direct "$disk" || return
-	[ "${since[inserted]}" -ge 20 ] || fail "only ${since[inserted]} are inserted"
+	[ "${since[insert]}" -ge 20 ] || fail "only ${since[insert]} are inserted"
 }
 
 # A driver that may sleep: all go through the scheduler
