@@ -70,6 +70,14 @@ def stat(device):
     return parse_stat((SYS / "block" / name_of(device) / "stat").read_text())
 
 
+def watch(trace, event, device):
+    """Let a trace instance record a block event of this device, and no other's."""
+    major, minor = map(int, queue(device, "../dev").read_text().split(":"))
+    folder = trace / "events/block" / event
+    put(folder / "filter", f"dev == {major << 20 | minor}")
+    put(folder / "enable", 1)
+
+
 def merging(before, after, way):
     """Merged share of the requests, and KiB a request, between two stats."""
     ios, merges, sectors = (after[f"{way}_{field}"] - before[f"{way}_{field}"]
