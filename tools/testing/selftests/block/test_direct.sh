@@ -289,8 +289,8 @@ alone() {
 	during "$disk" "with pauses" && most "$disk" "with pauses" &&
 		put "$io/low_latency" 1 && during "$disk" "with pauses, low_latency" &&
 		allowed=25 none "$disk" "with pauses, low_latency" && background_stop || return
-	# a new one is raised
-	does_not "$disk"
+	# a new one is raised; that the host is busy is no pause
+	put "$io/slice_idle" 1000 && does "$disk"
 }
 
 # With low_latency the first one of each process is inserted
@@ -312,45 +312,113 @@ during() {
 	judge "$@"
 }
 
-# After a change all are inserted for as long as bfq serves a queue at most (125 ms).
-hold_off() {
+# When one of another priority comes, those that were issued directly are inserted, and
+# then are issued directly again.
+seen_again() {
 	trace_awk -v half=$HALF '
-	function now(	i) {
-		for (i = 1; i < NF; i++)
-			if ($i ~ /^[0-9]+\.[0-9]+:$/)
-				return $i * 1000
-	}
 	/ block_rq_insert: / {
 		inserted[sector()] = 1
-		if (sector() >= half) other = now()
-		else if (other && !back) back = now()
+		if (sector() >= half) other = 1
+		else if (other) back = 1
 	}
 	/ block_rq_issue: / && sector() < half && !(sector() in inserted) {
 		if (!other) before++
-		else if (back && !first) first = now()
+		else if (!back) passed++
+		else after++
 	}
 	/ block_rq_complete: / { delete inserted[sector()] }
-	END { printf "before=%d back=%d first=%d\n", before, back - other, first - back }'
+	END { printf "before=%d back=%d passed=%d after=%d\n", before, back, passed, after }'
 }
 
 change() {
 	local disk=$1 r
 
 	let_issue "$disk" bfq || return
-	background "$disk" -r 100 -u 2000 -z 32m
+	background "$disk" -t 1 -d 1 -b 1 -r 100 -u 2000 -z 32m
 	sleep 0.5
-	TRACE_CLOCK=mono trace_start "$disk" "${EVENTS[@]}" || return
+	trace_start "$disk" "${EVENTS[@]}" || return
 	sleep 0.5
 	load "$disk" -n 1 -o 32m -P 2:0 || return
 	sleep 1
 	trace_end
 	background_stop && trace_complete || return
-	r=$(hold_off)
+	r=$(seen_again)
 	note "$disk: one of another priority: $r"
-	[ "$(value_of before "$r")" -ge 10 ] ||
-		{ fail "hardly one was issued directly before: $r"; return; }
-	[ "$(value_of first "$r")" -ge 100 ] && [ "$(value_of first "$r")" -le 900 ] ||
-		fail "not held off for 125 ms: $r"
+	[ "$(value_of before "$r")" -ge 10 ] && [ "$(value_of after "$r")" -ge 10 ] ||
+		{ fail "hardly one was issued directly before or after: $r"; return; }
+	[ "$(value_of back "$r")" -eq 1 ] && [ "$(value_of passed "$r")" -le 2 ] ||
+		fail "after one of another priority none is inserted: $r"
+}
+
+# ---- bfq: weight raising
+
+# How much of the first half of the disk was issued directly while the second was read
+beside() {
+	trace_awk -v half=$HALF '
+	/ block_rq_insert: / {
+		inserted[sector()] = 1
+		if (sector() >= half) raised = 1
+	}
+	/ block_rq_issue: / {
+		s = sector()
+		if (s >= half) { seen++; passed += maybe; maybe = 0 }
+		else if (!raised) { if (!(s in inserted)) before++ }
+		else { others++; if (!(s in inserted)) maybe++ }
+	}
+	/ block_rq_complete: / { delete inserted[sector()] }
+	END { printf "before=%d seen=%d others=%d passed=%d\n",
+		before, seen, others, passed }'
+}
+
+# A program that starts beside load that is not raised: that does not pass it
+raised_beside() {
+	local disk=$1 io=/sys/block/$1/queue/iosched r
+
+	let_issue "$disk" bfq && put "$io/slice_idle" 100 || return
+	background "$disk" -t 1 -d 8 -b 1 -r 100 -z 32m
+	sleep 0.5
+	put "$io/low_latency" 1 && trace_start "$disk" "${EVENTS[@]}" || return
+	sleep 0.2
+	load "$disk" -n 200 -d 1 -t 1 -r 100 -z 32m -o 32m || return
+	trace_end
+	background_stop && trace_complete || return
+	r=$(beside)
+	note "$disk: a program starts: $r"
+	[ "$(value_of before "$r")" -ge 10 ] && [ "$(value_of seen "$r")" -ge 150 ] ||
+		{ fail "too little was seen: $r"; return; }
+	[ "$(value_of passed "$r")" -le 20 ] || fail "it is passed: $r"
+}
+
+# How many a process that is alone has inserted after the first
+inserted_later() {
+	trace_awk '
+	/ block_rq_insert: / { inserted++ }
+	/ block_rq_issue: / { issued++ }
+	END { printf "issued=%d later=%d\n", issued, inserted - 1 }'
+}
+
+# raised_until DISK WHAT OPTION...: the end of raising is seen by an insertion
+raised_until() {
+	local disk=$1 r
+
+	trace_start "$disk" "${EVENTS[@]}" && load "$disk" -t 1 -d 1 -r 100 "${@:3}" || return
+	trace_end
+	trace_complete || return
+	r=$(inserted_later)
+	note "$disk: raised until its $2 is over: $r"
+	[ "$(value_of later "$r")" -ge 1 ] ||
+		{ fail "no request is inserted when the $2 is over: $r"; return; }
+	[ $(($(value_of later "$r") * 20)) -le "$(value_of issued "$r")" ] ||
+		fail "too many are inserted: $r"
+}
+
+raised_ends() {
+	local disk=$1 io=/sys/block/$1/queue/iosched
+
+	let_issue "$disk" bfq && put "$io/slice_idle" 1000 && put "$io/low_latency" 1 &&
+		raised_until "$disk" service -n 600 -k 128k || return
+	sleep 0.3	# not a burst
+	raised_until "$disk" time -s 8 -u 20000
 }
 
 # by_weight DISK WHAT: two loads of weights 80 and 10 run, the latter in the second half.
@@ -374,6 +442,20 @@ weigh() {	# small budgets: many turns in the time of the test
 		put "$io/max_budget" 128 && put "$io/slice_idle" 400
 }
 
+# Nobody of class IDLE passes while the disk is kept for another
+idle_class() {
+	local disk=$1
+
+	weigh "$disk" || return
+	background "$disk" -d 4 -b 4 -r 100 -z 32m -P 2:0
+	background "$disk" -d 4 -b 4 -r 100 -z 32m -o 32m -P $IDLE
+	sleep 0.5
+	during "$disk" "class IDLE beside BE" && background_stop || return
+	[ "$direct" -ge 10 ] || { fail "only $direct of $issued issued directly"; return; }
+	direct=$(value_of direct "$(issued_directly $HALF)")
+	[ "$direct" -le 8 ] || fail "of class IDLE $direct were issued directly"
+}
+
 weights() {
 	local disk=$1
 
@@ -384,6 +466,10 @@ weights() {
 	by_weight "$disk" "weights 80 and 10"
 }
 
+deep_groups() {
+	at_once=32 two_groups "$1"
+}
+
 leave_groups() {
 	echo $$ >"$groups/cgroup.procs"
 	rmdir "$groups"/blktest[12] && umount "$groups" && rmdir "$groups"
@@ -391,28 +477,38 @@ leave_groups() {
 
 # Nobody but the groups tells the two from each other
 in_two_groups() {
-	local disk=$1 group
+	local disk=$1 depth=$2 batch=$3 group
 
 	echo +io >"$groups/cgroup.subtree_control" || { skip "no io controller"; return; }
 	mkdir "$groups"/blktest{1,2} && weigh "$disk" || return
 	put "$groups/blktest1/io.bfq.weight" 800 || return
 	for group in 1 2; do
 		echo $$ >"$groups/blktest$group/cgroup.procs" || return
-		background "$disk" -d 2 -b 2 -r 100 -z 32m -o $((group * 32 - 32))m
+		background "$disk" -d "$depth" -b "$batch" -r 100 -z 32m \
+			-o $((group * 32 - 32))m
 		sleep 0.5
 		[ $group -eq 1 ] || break
 		during "$disk" "one group" && most "$disk" "one group" || return
 	done
-	by_weight "$disk" "groups of weights 800 and 100"
+	by_weight "$disk" "groups of weights 800 and 100, $depth at once" || return
+	[ "$batch" -le 2 ] || return 0
+	# the disk is kept for nobody
+	put "/sys/block/$disk/queue/iosched/slice_idle" 0 || return
+	for group in 1 2; do
+		echo $$ >"$groups/blktest$group/cgroup.procs" || return
+		background "$disk" -d 1 -b 1 -r 100 -z 32m -o $((group * 32 - 32))m
+	done
+	sleep 0.5
+	during "$disk" "two groups, slice_idle=0" && most "$disk" "two groups, slice_idle=0"
 }
 
 two_groups() {
-	local status groups from=
+	local status groups from= at_once=${at_once:-2}
 
 	groups=$(mktemp -d)
 	mount -t cgroup2 none "$groups" 2>>"$BLK_TMP" ||
 		{ rmdir "$groups"; skip "no cgroup v2"; return; }
-	in_two_groups "$1"
+	in_two_groups "$1" "$at_once" "$at_once"
 	status=$?
 	background_stop
 	leave_groups
@@ -509,8 +605,13 @@ for TEST_SCHEDS in $scheds; do
 		part "alone" alone hw_queue_depth=128 irqmode=2 completion_nsec=100000
 		part "first" first hw_queue_depth=128 irqmode=2 completion_nsec=100000
 		part "change" change hw_queue_depth=128 irqmode=2 completion_nsec=100000
+		part "raised" raised_beside hw_queue_depth=128 irqmode=2 completion_nsec=500000
+		part "raised ends" raised_ends hw_queue_depth=128 irqmode=2 completion_nsec=100000
+		part "idle" idle_class hw_queue_depth=128 irqmode=2 completion_nsec=500000
 		part "weights" weights hw_queue_depth=128 irqmode=2 completion_nsec=500000
-		part groups two_groups hw_queue_depth=128 irqmode=2 completion_nsec=100000 ;;
+		part groups two_groups hw_queue_depth=128 irqmode=2 completion_nsec=100000
+		part "deep groups" deep_groups hw_queue_depth=128 irqmode=2 \
+			completion_nsec=100000 ;;
 	esac
 done
 finish_tests
