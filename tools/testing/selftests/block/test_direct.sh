@@ -416,7 +416,7 @@ raised_ends() {
 	local disk=$1 io=/sys/block/$1/queue/iosched
 
 	let_issue "$disk" bfq && put "$io/slice_idle" 1000 && put "$io/low_latency" 1 &&
-		raised_until "$disk" service -n 600 -k 128k || return
+		raised_until "$disk" service -n 1200 -k 64k || return
 	sleep 0.3	# not a burst
 	raised_until "$disk" time -s 8 -u 20000
 }
