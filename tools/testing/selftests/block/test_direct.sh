@@ -389,27 +389,20 @@ raised_beside() {
 	[ "$(value_of passed "$r")" -le 20 ] || fail "it is passed: $r"
 }
 
-# How many a process that is alone has inserted after the first
-inserted_later() {
-	trace_awk '
-	/ block_rq_insert: / { inserted++ }
-	/ block_rq_issue: / { issued++ }
-	END { printf "issued=%d later=%d\n", issued, inserted - 1 }'
-}
-
-# raised_until DISK WHAT OPTION...: the end of raising is seen by an insertion
+# raised_until DISK WHAT OPTION...: the end of raising is seen by an insertion, which is
+# not the first one
 raised_until() {
-	local disk=$1 r
+	local disk=$1 r later
 
 	trace_start "$disk" "${EVENTS[@]}" && load "$disk" -t 1 -d 1 -r 100 "${@:3}" || return
 	trace_end
 	trace_complete || return
-	r=$(inserted_later)
-	note "$disk: raised until its $2 is over: $r"
-	[ "$(value_of later "$r")" -ge 1 ] ||
+	r=$(issued_directly)
+	later=$(($(value_of issued "$r") - $(value_of direct "$r") - 1))
+	note "$disk: raised until its $2 is over: $r later=$later"
+	[ $later -ge 1 ] ||
 		{ fail "no request is inserted when the $2 is over: $r"; return; }
-	[ $(($(value_of later "$r") * 20)) -le "$(value_of issued "$r")" ] ||
-		fail "too many are inserted: $r"
+	[ $((later * 20)) -le "$(value_of issued "$r")" ] || fail "too many are inserted: $r"
 }
 
 raised_ends() {
@@ -475,28 +468,31 @@ leave_groups() {
 	rmdir "$groups"/blktest[12] && umount "$groups" && rmdir "$groups"
 }
 
+# read_in GROUP DISK AT_ONCE
+read_in() {
+	echo $$ >"$groups/blktest$1/cgroup.procs" || return
+	background "$2" -d "$3" -b "$3" -r 100 -z 32m -o $(($1 * 32 - 32))m
+}
+
 # Nobody but the groups tells the two from each other
 in_two_groups() {
-	local disk=$1 depth=$2 batch=$3 group
+	local disk=$1 at_once=$2 group
 
 	echo +io >"$groups/cgroup.subtree_control" || { skip "no io controller"; return; }
 	mkdir "$groups"/blktest{1,2} && weigh "$disk" || return
 	put "$groups/blktest1/io.bfq.weight" 800 || return
 	for group in 1 2; do
-		echo $$ >"$groups/blktest$group/cgroup.procs" || return
-		background "$disk" -d "$depth" -b "$batch" -r 100 -z 32m \
-			-o $((group * 32 - 32))m
+		read_in $group "$disk" "$at_once" || return
 		sleep 0.5
 		[ $group -eq 1 ] || break
 		during "$disk" "one group" && most "$disk" "one group" || return
 	done
-	by_weight "$disk" "groups of weights 800 and 100, $depth at once" || return
-	[ "$batch" -le 2 ] || return 0
+	by_weight "$disk" "groups of weights 800 and 100, $at_once at once" || return
+	[ "$at_once" -le 2 ] || return 0
 	# the disk is kept for nobody
 	put "/sys/block/$disk/queue/iosched/slice_idle" 0 || return
 	for group in 1 2; do
-		echo $$ >"$groups/blktest$group/cgroup.procs" || return
-		background "$disk" -d 1 -b 1 -r 100 -z 32m -o $((group * 32 - 32))m
+		read_in $group "$disk" 1 || return
 	done
 	sleep 0.5
 	during "$disk" "two groups, slice_idle=0" && most "$disk" "two groups, slice_idle=0"
@@ -508,7 +504,7 @@ two_groups() {
 	groups=$(mktemp -d)
 	mount -t cgroup2 none "$groups" 2>>"$BLK_TMP" ||
 		{ rmdir "$groups"; skip "no cgroup v2"; return; }
-	in_two_groups "$1" "$at_once" "$at_once"
+	in_two_groups "$1" "$at_once"
 	status=$?
 	background_stop
 	leave_groups
