@@ -32,7 +32,7 @@
 struct options opt = {
 	.threads = 1, .depth = 1, .batch = 1, .reads = 100, .block = 4096, .small_block = 4096,
 	.streams = 1,
-	.prio = { -1, -1 }, .size = 64 << 20,
+	.prio = { -1, -1 }, .first_ms = -1, .size = 64 << 20,
 };
 
 uint64_t start_us;
@@ -163,7 +163,7 @@ static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "t:d:b:n:s:r:k:p:i:o:z:P:u:l:w:x:cyBeV")) != -1) {
+	while ((c = getopt(argc, argv, "t:d:b:n:s:r:k:p:i:o:z:P:u:l:w:x:f:cyBeV")) != -1) {
 		switch (c) {
 		case 't':
 			opt.threads = atoi(optarg);
@@ -225,6 +225,9 @@ static void parse(int argc, char **argv)
 		case 'e':
 			opt.errors_allowed = true;
 			break;
+		case 'f':
+			opt.first_ms = atol(optarg);
+			break;
 		case 'V':
 			opt.verify = true;
 			break;
@@ -242,7 +245,8 @@ static void parse(int argc, char **argv)
 		    "[-r %reads] [-k [smaller,]block] [-p random|seq|reverse|alternate]\n"
 		    "[-i interleaved_streams] [-o offset] [-z size] [-P class:level[,class:level]]\n"
 		    "[-u pause_us[,of_other_threads]] [-l limit_ms] [-w ms_between_starts]\n"
-		    "[-x fsync|sg|nvme|read:FILE] [-c] [-B] [-y] [-e] [-V] DEVICE");
+		    "[-f ms_after_a_first_read] [-x fsync|sg|nvme|read:FILE] [-c] [-B] [-y] [-e]\n"
+		    "[-V] DEVICE");
 }
 
 int main(int argc, char **argv)

@@ -22,6 +22,7 @@ struct options {
 	unsigned int small_block;	/* every other I/O, with -d above 1 */
 	unsigned int streams;		/* of a SEQUENTIAL thread, in turns */
 	unsigned long ios, pause_us[2], limit_ms, apart_ms;
+	long first_ms;			/* -f: a read, and then nothing so long */
 	double secs;
 	uint64_t offset, size;
 	int prio[2];			/* class << 13 | level, of even and odd threads */

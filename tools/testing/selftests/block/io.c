@@ -259,6 +259,17 @@ static void run_aio(struct worker *w)
 	syscall(SYS_io_destroy, ctx);
 }
 
+/* A scheduler that keeps data of each process knows this one from now on. */
+static void read_first(struct worker *w)
+{
+	void *buf = aligned_alloc(4096, opt.block);
+
+	if (!buf || pread(w->fd, buf, opt.block, opt.offset) != (ssize_t)opt.block)
+		die("first read");
+	free(buf);
+	usleep(opt.first_ms * 1000);
+}
+
 void *run(void *arg)
 {
 	struct worker *w = arg;
@@ -269,6 +280,8 @@ void *run(void *arg)
 	    syscall(SYS_ioprio_set, 1, 0, opt.prio[w->nr % 2]))
 		die("ioprio_set");
 	usleep(w->nr * opt.apart_ms * 1000);
+	if (opt.first_ms >= 0)
+		read_first(w);
 	if (opt.depth == 1)
 		run_sync(w);
 	else

@@ -32,7 +32,7 @@ batch() {
 	let_issue "$disk" "$3"
 	probe_batches "$2" || return
 	trace_start "$disk" block/block_{getrq,rq_issue} blktest/batch || return
-	load "$disk" -c -d $SIZE -b $SIZE -B -n $((SUBMISSIONS * SIZE)) || return
+	load "$disk" -f 0 -c -d $SIZE -b $SIZE -B -n $((SUBMISSIONS * SIZE)) || return
 	trace_end
 	trace_complete || return
 	r=$(batches)

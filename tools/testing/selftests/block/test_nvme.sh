@@ -98,6 +98,14 @@ timeouts() {
 	[ "$seen" -ge 1 ] || fail "no command timed out"
 }
 
+reads_of() {
+	awk '{ print $1 }' "/sys/block/$1/stat"
+}
+
+has_read() {
+	[ "$(reads_of "$1")" -gt "$2" ]
+}
+
 no_tag_listed() {
 	grep -qs "\.tag=-1" "/sys/kernel/debug/block/$1"/hctx*/dispatch
 }
@@ -105,7 +113,7 @@ no_tag_listed() {
 # What was issued directly has all tags when the controller is reset, and is listed
 # with them behind a request that waits for one
 all_tags() {
-	local disk=$1 before tags pid status
+	local disk=$1 before tags reads pid status
 
 	may_lose "$disk" || return
 	has_own_tags "$disk" || return
@@ -115,11 +123,14 @@ all_tags() {
 	before=$(cat "/sys/block/$disk/queue/io_timeout")
 	put "/sys/block/$disk/queue/nr_requests" $((2 * tags)) &&
 		put "/sys/block/$disk/queue/io_timeout" 1000 || return
-	counted_since "$disk" || return
-	lose_completions "$disk" $MANY 1
-	"$BLKLOAD" -c -d $((tags + 8)) -b $((tags + 8)) -n $((tags + 8)) "/dev/$disk" \
-		>"$BLK_TMP" 2>&1 &
+	reads=$(reads_of "$disk")
+	"$BLKLOAD" -f 2000 -c -d $((tags + 8)) -b $((tags + 8)) -n $((tags + 8)) \
+		"/dev/$disk" >"$BLK_TMP" 2>&1 &
 	pid=$!
+	# that of -f
+	wait_until 10 has_read "$disk" "$reads" || fail "the first read did not end" &&
+		counted_since "$disk" || return
+	lose_completions "$disk" $MANY 1
 	wait_until 10 no_tag_listed "$disk" || fail "no request waits for a tag"
 	status=$?
 	counted_since "$disk"

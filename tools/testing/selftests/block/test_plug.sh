@@ -64,7 +64,7 @@ in_order() {
 	shift 2
 
 	trace_start "$member" block/block_{getrq,rq_issue} "$@" || return
-	load "$disk" -r 0 -d 32 -b 32 -B -n 1600 -z 64m || return
+	load "$disk" -f 0 -r 0 -d 32 -b 32 -B -n 1600 -z 64m || return
 	trace_end
 	trace_complete || return
 	r=$(late)
