@@ -25,7 +25,7 @@ static void sbitmap_test_exit(struct kunit *test)
 	sbitmap_queue_free(&sbq);
 }
 
-/* Take batches of @nr until there is none; nobody may get a bit twice. */
+/* Take batches of @nr until there is none; no bit is allocated twice. */
 static unsigned int take_all(struct kunit *test, int nr, unsigned int shallow)
 {
 	unsigned int offset, bit, sum = 0;
@@ -85,8 +85,8 @@ static void sbitmap_batch_of_several(struct kunit *test)
 }
 
 /*
- * A batch goes no deeper than sbitmap_queue_get_shallow(), and is smaller where a
- * word has no more.
+ * A batch goes no deeper than sbitmap_queue_get_shallow(), and is smaller where
+ * a word has no more.
  */
 static void sbitmap_batch_shallow(struct kunit *test)
 {
@@ -109,7 +109,7 @@ static void sbitmap_batch_shallow(struct kunit *test)
 	}
 }
 
-/* What was given back can be had again, though it is cleared late. */
+/* Freed bits can be allocated again, though they are cleared late. */
 static void sbitmap_batch_again(struct kunit *test)
 {
 	take_all(test, 8, UINT_MAX);

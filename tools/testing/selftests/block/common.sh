@@ -380,7 +380,9 @@ has_direct() {
 
 # can_issue DISK: requests can be issued directly to it, with this kernel
 can_issue() {
-	has_direct "$1" || skip "this kernel has no direct issue"
+	has_direct "$1" || { skip "this kernel has no direct issue"; return; }
+	! grep -q BLOCKING "/sys/kernel/debug/block/$1/hctx0/flags" ||
+		skip "the driver of $1 may sleep"
 }
 
 declare -A counted since

@@ -84,11 +84,12 @@ switched() {
 	put "$switch" 1 && does "$disk"
 }
 
-# A driver that may sleep does so in the task that submits
+# A driver that may sleep may also submit I/O by itself, which submit_bio() would keep
+# until the driver returns
 blocks() {
 	local from=
 
-	let_issue "$1" "$3" && does "$1"
+	let_issue "$1" "$3" && does_not "$1"
 }
 
 # ---- which tags they have
