@@ -39,14 +39,14 @@ def shown(names, folder):
 def gained(records):
     """What is gained, and the picture of it."""
     table = report.gained(records)
-    return "\n".join(([table.markdown()] if table else []) + shown(
+    return "\n".join(([table.markdown(2)] if table else []) + shown(
         [name for name in svg.pictures(records) if name == SCALING], README.parent)) \
         or "Nothing measured yet: `make scaletest`.\n"
 
 
 def worse(records):
     """What is worse."""
-    return "\n".join(table.markdown() for table in verdicts.losses(records)) \
+    return "\n".join(table.markdown(2) for table in verdicts.losses(records)) \
         or "No figure is worse than on 7.3.4.\n"
 
 

@@ -95,7 +95,7 @@ def manycore_cell(pair, found=()):
 GAINED = [("scaletest", 1, "4 random reads in flight a CPU"), ("scaletest", 8, ""),
           ("scaletest", 16, ""), ("scaletest", 32, ""),
           ("qd1", 16, "1 in flight a CPU"),
-          ("batchtest", 16, "8 a submission, a queue a CPU"),
+          ("batchtest", 16, "8 writes in flight a CPU, a queue a CPU"),
           ("scsi", 16, "scsi_debug"), ("nvme-scaletest", 16, "nvme-loop"),
           ("one-group", 16, "all in a cgroup"),
           ("two-groups", 16, "in two cgroups"),
@@ -130,7 +130,7 @@ def gained(records):
         rows.append([f"{name}: {words}" if words else name, cpus,
                      *(shares(row.get(sched, {}), of) for sched in ("mq-deadline", "bfq")),
                      times(ratio(*reversed(sides(of, "ios_per_mtick"))))])
-    return Table("Per cent of the speed without a scheduler, 7.3.4 -> **patched**",
+    return Table("Gains: per cent of the speed of `none`, 7.3.4 -> **patched**",
                  ["load", "CPUs", "mq-deadline", "bfq", "`none` itself"], rows,
                  spreads(used) + brief_origin(used)) if rows else None
 

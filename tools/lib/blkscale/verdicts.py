@@ -273,7 +273,7 @@ def losses(records):
     looks = [one for one in found if one.verdict.looks == WORSE and not one.verdict.enough]
     more = [f"{judge.counted(len(looks), 'more figure')} may be worse, with too few boots "
             f"for a verdict: see RESULTS.md."] if looks else []
-    return [Table("Worse than on 7.3.4, the worst first",
+    return [Table("Losses, the worst first",
                   ["load and disk of the worst cell", "scheduler", "figure",
                    "7.3.4 -> patched", "", "cells", "confirmed"],
                   [row for _, row in rows], more)] if rows else []
