@@ -84,11 +84,11 @@ switched() {
 	put "$switch" 1 && does "$disk"
 }
 
-# who submits to a driver that may sleep does not expect to sleep
+# A driver that may sleep does so in the task that submits
 blocks() {
 	local from=
 
-	let_issue "$1" "$3" && does_not "$1"
+	let_issue "$1" "$3" && does "$1"
 }
 
 # ---- which tags they have

@@ -23,9 +23,11 @@ verify() {
 	[ "${since[insert]}" -ge 20 ] || fail "only ${since[insert]} are inserted"
 }
 
-# A driver that may sleep: all go through the scheduler
+# A driver that may sleep does so in the tasks that submit
 verify_blocking() {
-	data_is_kept "$1" --numjobs=3 --offset_increment=4m --size=2m --iodepth=16
+	let_issue "$1" "$3" && counted_since "$1" || return
+	data_is_kept "$1" --numjobs=3 --offset_increment=4m --size=2m --iodepth=16 &&
+		can_issue "$1" && part_direct "$1"
 }
 
 zoned() {

@@ -3,8 +3,9 @@
 # Two CPUs with one I/O each meet again and again, and none of these I/Os needs a
 # timer to run the queue once more: whoever has to be told is told.
 #
-# They are issued directly, unless they meet. Those of the real-time class, and all on a
-# rotational disk, go through the scheduler, and are staged where its lock is taken.
+# They are issued directly, unless they meet. With mq-deadline those of the real-time
+# class, and all on a rotational disk or with direct_issue=0, go through the scheduler.
+# They are staged where its lock is taken, but on a rotational disk.
 
 . "$(dirname "$0")/common.sh"
 
@@ -38,7 +39,7 @@ wakeup() {
 		meet "$disk" -t 2 -s 1 -P 1:0 || return
 	done
 	echo 0 >"/sys/block/$disk/queue/rotational"
-	meet "$disk" -t 2 -s 4 -d 3 -b 3 -P 1:0 || return
+	put "$io/direct_issue" 0 && meet "$disk" -t 2 -s 4 -d 3 -b 3 || return
 	[ "$(stagings)" -gt 0 ] || { fail "none was staged"; return; }
 	[ $prompt -gt 0 ] || fail "no run of the queue was seen, delayed or not"
 }
