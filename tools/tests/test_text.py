@@ -5,7 +5,7 @@ import unittest
 
 from blkscale import paths, readme, series
 
-LINES = 155		# of README.md: two screens
+LINES = 155		# of README.md: two screens, and tables that may grow
 LETTER = 112		# of a letter: two screens
 # `84.1 -> 148`: a figure on two kernels
 PAIR = re.compile(r"\d[\d.,K%]* -> [\d*]")
