@@ -22,7 +22,7 @@ help: ## This list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
 		expand -t 12
 
-scaletest: ## The main job: set up, build, measure base and patched, report
+scaletest: ## The main job: set up, build, measure 7.3.4 and the patched kernel, report
 	@tools/scaletest
 
 check: ## Run the tests (GROUPS="unit series" for some)
@@ -38,19 +38,19 @@ stress: ## All changes at once under load, data verified (DURATION=600 SEED=n)
 	@tools/tests/guest --stress $(or $(DURATION),600) \
 		$(if $(SEED),--seed $(SEED))
 
-reach: ## Which lines that the series adds no guest test runs: an hour
+reach: ## Which of the added lines no guest test executes: an hour
 	@tools/tests/reach
 
-setup: ## Install the packages that are missing, or name them
+setup: ## Install the missing packages, or name them
 	@tools/setup
 
-base: ## Fetch and unpack the base kernel (KSRC=/path for one of yours)
+base: ## Fetch and unpack the kernel without patches (KSRC=/path for one of yours)
 	@tools/base
 
 qemu: ## Find a QEMU that is new enough, or unpack one into build/
 	@tools/qemu
 
-tree: ## Make the work tree build/tree: the base and the series as commits
+tree: ## Make the work tree build/tree: that kernel, and the patches as commits
 	@tools/series tree
 
 refresh: ## Write the commits of build/tree back to the patch files
@@ -59,10 +59,10 @@ refresh: ## Write the commits of build/tree back to the patch files
 am: ## Apply the series to a kernel tree, on a branch of its own (KSRC=/path)
 	@tools/series am
 
-parts: ## Each part as mails with its cover letter (KSRC=tree with upstream's tag)
+parts: ## The mails of each part, with cover letters (KSRC=tree with upstream's tag)
 	@tools/series parts
 
-kernels: ## Build base and patched (CONFIG=small, debug, ...)
+kernels: ## Build both kernels (CONFIG=small, debug, ...)
 	@tools/kernel/build base $(CONFIG)
 	@tools/kernel/build patched $(CONFIG)
 
@@ -73,7 +73,7 @@ boot: ## A shell in a guest (KERNEL=base or patched, CONFIG=, CPUS=)
 manycore: ## Many-core measurement, short table (FULL=1: all cells; PROFILE=1)
 	@tools/manycore/run $(if $(FULL),--full)
 
-part-table: ## What each part of the series brings: kernels up to each, one table
+part-table: ## Gain of each part of the series: a kernel up to each part, one table
 	@tools/manycore/parts
 
 bench: ## fio by the wall clock in guests (LOCKSTAT=1), or on DEVICE=/dev/X
@@ -85,7 +85,7 @@ deb: ## Packages of both kernels for this machine (KCONFIG=/boot/config-X LOCALM
 slowdisk: ## Merging and rates on slow disks, by counted instructions
 	@tools/bench/slowdisk
 
-promises: ## Latency, start-up, shares, classes, expiry: about 2 h (QUICK=1: 4 min; CONFIRM=1)
+promises: ## Guarantees: latency, start-up, shares, classes, expiry: 2 h (QUICK=1: 4 min; CONFIRM=1)
 	@tools/bench/promises $(if $(QUICK),--quick) $(if $(CONFIRM),--confirm)
 
 taken: ## Latency in a guest on half as many host CPUs, by the wall clock
@@ -94,13 +94,13 @@ taken: ## Latency in a guest on half as many host CPUs, by the wall clock
 plugtest: ## Merging in plugs: raid arrays, buffered writes, doorbells
 	@tools/bench/plugtest
 
-files: ## Databases that commit and programs that start, on ext4 (WHY=1: what is inserted)
+files: ## Database commits and program starts on ext4 (WHY=1: count inserted requests)
 	@tools/bench/files $(if $(WHY),--why)
 
 nvme-study: ## fio at depths from 1 to 2048 on NVMe, by counted instructions
 	@tools/bench/nvmestudy
 
-overtaking: ## How many requests overtake one that waits in the scheduler: 15 min
+overtaking: ## Count requests that overtake a waiting one: 15 min
 	@tools/bench/overtaking
 
 irqsoff: ## Longest time with interrupts or preemption off; builds two kernels

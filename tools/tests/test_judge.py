@@ -185,9 +185,10 @@ class Unchanged(unittest.TestCase):
                        boots_of("patched", sched, 990, 991, 991.5)]
             lines = verdicts.failures(records)
             self.assertEqual(len(lines), listed, sched)
-            tables = verdicts.worse(records, short=True)
-            self.assertEqual([t.rows[0][:4] for t in tables],
+            self.assertEqual([t.rows[0][:4] for t in verdicts.worse(records)],
                              [["NVMe study", sched, "IOPS", "1 of 1 (by chance up to 0.1)"]] * listed)
+            self.assertEqual([t.rows[0][1:3] for t in verdicts.losses(records)],
+                             [[sched, "IOPS"]] * listed)
         self.assertIn("none", verdicts.failures(
             [boots_of("base", "none", 1000, 1001, 1002),
              boots_of("patched", "none", 990, 991, 992)])[0])
@@ -260,10 +261,15 @@ class Worse(unittest.TestCase):
             (table,) = verdicts.worse([side("base", .9, 40), side("patched", *patched)])
             self.assertEqual([row[2] for row in table.rows], order)
 
-    def test_the_short_form_counts_what_only_looks_worse(self):
-        records = self.records("a", 3, 80) + self.records("d", 2, 10)
-        (table,) = verdicts.worse(records, short=True)
+    def test_one_table_for_the_readme(self):
+        records = [*self.records("a", 3, 80), *self.records("c", 8, 60),
+                   *self.records("d", 2, 10)]
+        (table,) = verdicts.losses(records)
+        self.assertEqual([[row[0], *row[4:]] for row in table.rows],
+                         [["c, d", "x0.61", "1 of 3", "yes"],
+                          ["a, d", "x0.80", "1 of 3", "no"]])
         self.assertIn("1 more figure ", table.notes[-1])
+        self.assertEqual(verdicts.losses(self.records("a", 3, 100)), [])
 
     def test_nothing_worse(self):
         self.assertEqual(verdicts.worse(self.records("a", 3, 100)), [])

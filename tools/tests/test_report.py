@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import re
 import sys
 import tempfile
 import unittest
@@ -344,7 +345,8 @@ class NvmeStudy(unittest.TestCase):
             ET.fromstring(text)
 
     def test_in_the_readme(self):
-        files = readme.render(readme.MARK, self.RECORDS)
+        files = readme.render(readme.MARK + readme.WORSE, readme.CONTENTS + readme.TABLES,
+                              self.RECORDS)
         for name in svg.pictures(self.RECORDS):
             self.assertIn(f"]({name})", files[readme.RESULTS])
             self.assertIn(readme.FOLDER / name, files)
@@ -427,10 +429,13 @@ class Parts(unittest.TestCase):
 class Readme(unittest.TestCase):
     def folder(self, where):
         where = Path(where)
-        (where / "README.in").write_text(f"# T\n\n{readme.MARK}\n\nend\n")
+        (where / "README.in").write_text(
+            f"# T\n\n{readme.MARK}\n\n{readme.WORSE}\n\nend\n")
+        (where / "RESULTS.in").write_text(
+            f"# Measured\n\n{readme.CONTENTS}\n\n{readme.TABLES}\n")
         return mock.patch.multiple(
             readme, TEXT=where / "README.in", README=where / "README.md",
-            RESULTS=where / "RESULTS.md", FIGURES=where / "measured.json",
+            RESULTS_TEXT=where / "RESULTS.in", RESULTS=where / "RESULTS.md", FIGURES=where / "measured.json",
             FOLDER=where)
 
     def test_written_then_checked(self):
@@ -439,9 +444,13 @@ class Readme(unittest.TestCase):
             readme.write(SCALING)
             self.assertEqual(readme.check(), 0)
             text = readme.README.read_text()
-            self.assertIn("84.1 -> 168 **0.06**", text)
+            self.assertIn("| scaletest | 16 | 3 -> **6** |", text)
             self.assertIn("scaling.svg", text)
-            self.assertIn("# Measured", readme.RESULTS.read_text())
+            told = readme.RESULTS.read_text()
+            for title in re.findall(r"(?m)^## (.*)$", told):
+                self.assertIn(f"(#{readme.anchor(title)})", told)
+            self.assertEqual(readme.anchor("A table: I/Os (x), base -> patched"),
+                             "a-table-ios-x-base---patched")
             self.assertEqual(len(readme.FIGURES.read_text().splitlines()),
                              len(SCALING) + 2)
 
@@ -449,7 +458,7 @@ class Readme(unittest.TestCase):
         with tempfile.TemporaryDirectory() as where, self.folder(where), \
                 contextlib.redirect_stderr(io.StringIO()):
             readme.write(SCALING)
-            text = readme.README.read_text().replace("**0.06**", "**0.60**")
+            text = readme.README.read_text().replace("**6**", "**60**")
             readme.README.write_text(text)
             with self.assertRaises(SystemExit):
                 readme.check()

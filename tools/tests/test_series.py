@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The patch files: reading, naming, and the way between files and commits."""
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -102,7 +103,31 @@ class Parts(unittest.TestCase):
                 self.assertLessEqual(max(map(len, told.splitlines())), 72)
                 self.assertNotIn("signed-off-by", told.lower())
         self.assertEqual({path.name for path in (paths.ROOT / "letters").iterdir()},
-                         {series.file_name(part) for part, _ in series.parts(lines)})
+                         {series.OVERVIEW, *(series.file_name(part)
+                                             for part, _ in series.parts(lines))})
+
+    def test_the_letter_over_all_names_each_part_and_its_subject(self):
+        lines = paths.SERIES_FILE.read_text().splitlines()
+        told = " ".join("\n".join(series.letter(series.OVERVIEW)).split())
+        for part, names in series.parts(lines):
+            with self.subTest(part):
+                self.assertIn(f" {part} {len(names)} ", told)
+
+    def test_version_and_series_of_the_parts(self):
+        lines = ["# version: v2", "# series: small", "# part: one", "a",
+                 "# series: large, RFC", "# part: two", "# part: three"]
+        self.assertEqual(series.series_of(lines), {
+            "one": ("small", False), "two": ("large", True), "three": ("large", True)})
+        self.assertEqual([series.prefix(lines, rfc) for rfc in (False, True)],
+                         ["PATCH v2", "RFC PATCH v2"])
+        self.assertEqual(series.prefix(self.lines, False), "PATCH")
+        self.assertEqual(series.series_of(self.lines)["one"], ("", False))
+
+    def test_the_newest_version_in_changes_is_that_of_the_series(self):
+        told = (paths.ROOT / "CHANGES").read_text()
+        named = series.version(paths.SERIES_FILE.read_text().splitlines())
+        self.assertTrue(named)
+        self.assertEqual(re.search(r"(?m)^(v\d+)\b", told)[1], named)
 
     def test_a_letter_that_is_none_ends_in_one_line(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -310,12 +335,19 @@ class Commits(unittest.TestCase):
         self.commit("block: third", "block/bfq.c", "third\n")
         self.run_series("refresh")
         (self.root / "series").write_text(
-            "# part: one\nblock/first.patch\n# part: two and more\n# alone\n"
-            "block/second.patch\n# part: three\nblock/third.patch\n")
+            "# version: v3\n# series: a\n# part: one\nblock/first.patch\n# series: b, RFC\n"
+            "# part: two and more\n# alone\nblock/second.patch\n"
+            "# part: three\nblock/third.patch\n")
         (self.root / "letters").mkdir()
-        for part in ("one", "two-and-more", "three"):
+        for part in ("one", "two-and-more", "three", "overview"):
             (self.root / "letters" / part).write_text(f"Subject: block: {part}\n\nWhy {part}.\n")
         (self.root / "base").write_text("upstream: v7.3\n")
+
+    def named(self):
+        """The line of `status` that names the series."""
+        line = self.run_series("status").splitlines()[0]
+        self.assertRegex(line, r"\Aseries: v3, id [0-9a-f]{12}\Z")
+        return line
 
     def test_parts_are_mails_under_their_letters(self):
         self.parted()
@@ -327,15 +359,21 @@ class Commits(unittest.TestCase):
             "02-two-and-more/0000-cover-letter.patch", "02-two-and-more/0001-block-second.patch",
             "03-three/0000-cover-letter.patch", "03-three/0001-block-third.patch"])
         cover = (home / "02-two-and-more/0000-cover-letter.patch").read_text()
-        for words in ("Subject: [PATCH 0/1] block: two-and-more\n\nWhy two-and-more.\n",
-                      "A (1):\n  block: second", "1 file changed", "\nbase: v7.3\n"):
+        for words in ("Subject: [RFC PATCH v3 0/1] block: two-and-more\n\nWhy two-and-more.\n",
+                      "A (1):\n  block: second", "1 file changed",
+                      f"\nbase: v7.3\n{self.named()}\n"):
             self.assertIn(words, cover)
+        self.assertEqual((home / "overview.patch").read_text(), (
+            "Subject: [RFC PATCH v3] block: overview\n\nWhy overview.\n\n"
+            f"base: v7.3\n{self.named()}\n"))
+        self.assertIn("Subject: [PATCH v3 1/1] block: first", (
+            home / "01-one/0001-block-first.patch").read_text())
         self.assertNotIn("***", cover)
         self.assertNotIn("prerequisite", cover)
         self.assertEqual((home / "03-three/0000-cover-letter.patch").read_text()
                          .count("prerequisite-patch-id"), 2)
         mail = (home / "03-three/0001-block-third.patch").read_text()
-        self.assertIn("Subject: [PATCH 1/1] block: third", mail)
+        self.assertIn("Subject: [RFC PATCH v3 1/1] block: third", mail)
         self.assertNotIn("Signed-off-by", mail)
         self.git("checkout", "-q", "--detach", "base")
         for folder in ("02-two-and-more", "03-three"):	# neither touches what the first does

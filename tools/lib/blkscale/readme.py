@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""README.md: text from README.in, with two tables; RESULTS.md: all of them.
-Figures come from measured.json only.
+"""README.md: text from README.in, with two tables; RESULTS.md: text from RESULTS.in,
+with all tables. Figures come from measured.json only.
 
-Whoever edits the text edits README.in; whoever has measured runs
+Whoever edits the text edits README.in or RESULTS.in; whoever has measured runs
 `tools/report/report --readme`.  check() proves that nothing else got in.
 """
 import json
 import os
+import re
 
 from . import paths, report, results, svg, ui, verdicts
 
 FOLDER = paths.ROOT / "tools/report"
 TEXT = FOLDER / "README.in"
+RESULTS_TEXT = FOLDER / "RESULTS.in"
 FIGURES = FOLDER / "measured.json"
 README = paths.ROOT / "README.md"
 RESULTS = FOLDER / "RESULTS.md"
@@ -20,25 +22,12 @@ ALT = {SCALING: "Throughput over CPUs, by scheduler and kernel"}
 for device, name in svg.STUDIED.items():
     ALT[f"{name}-iops.svg"] = f"IOPS of {device} over the depth"
     ALT[f"{name}-p99.svg"] = f"Latency of {device} over the depth"
-MARK = "<!-- measured -->"
+# Lines of README.in, in whose place what is gained and what is worse stand
+MARK, WORSE = "<!-- measured -->", "<!-- worse -->"
+# Lines of RESULTS.in: its list of contents, and all tables
+CONTENTS, TABLES = "<!-- contents -->", "<!-- tables -->"
 HOW = "run tools/report/report --readme"
-
-
-NVME = """The NVMe study's disk is nvme-loop, whose target lies in the guest: target and
-driver take 4,900 of the 12,900 instructions of a write without a scheduler, so a
-scheduler's part is smaller there than on a null_blk, but not hidden. In tick time
-94 % of an I/O are the target's: that hides what the patched schedulers cost, not
-what base's do.
-"""
-LEGEND = """Loads on many CPUs that README.md does not explain: groups-1:3 is in two cgroups
-of weights 100 and 300, flash64 on a flash disk with 64 tags; disk-seqN are N sequential
-writers of 4 KiB, one a submission, 32 in flight each, on a hard disk with 32 tags, and
-disk8-seqN on one with 8. Both disks are one more vCPU, which takes the time that such a
-disk would. Shares: `2 (1:3) : 1` are two groups of weights 2 and 1, the first with groups
-of 1 and 3 in it, whose rates give the inner share. Nx1024 is a queue of 1024 tags for
-each vCPU; QDn is a process with n requests in flight.
-"""
-NOTE = "<!-- Written by tools/report/report --readme{}. -->\n"
+NOTE = "<!-- Written by tools/report/report --readme; edit tools/report/{} instead. -->\n"
 
 
 def shown(names, folder):
@@ -47,41 +36,56 @@ def shown(names, folder):
             for name in names]
 
 
-def measured(records):
-    """The README's measured part: the picture, what is gained, what is worse, and how
-    many verdicts there are."""
-    parts = shown([name for name in svg.pictures(records) if name == SCALING],
-                  README.parent)
-    gained = report.gained(records)
-    if gained:
-        parts.append(gained.markdown())
-    parts += [table.markdown() for table in
-              verdicts.worse(records, short=True)
-              + verdicts.summary(records, report.short_origin(records), short=True)]
-    return "\n".join(parts) or "Nothing measured yet: `make scaletest`.\n"
+def gained(records):
+    """What is gained, and the picture of it."""
+    table = report.gained(records)
+    return "\n".join(([table.markdown(2)] if table else []) + shown(
+        [name for name in svg.pictures(records) if name == SCALING], README.parent)) \
+        or "Nothing measured yet: `make scaletest`.\n"
+
+
+def worse(records):
+    """What is worse."""
+    return "\n".join(table.markdown(2) for table in verdicts.losses(records)) \
+        or "No figure is worse than on 7.3.4.\n"
+
+
+def contents(text):
+    """A list of the sections of a Markdown text, with links."""
+    titles = re.findall(r"(?m)^## (.*)$", text)
+    return "".join(f"- [{title.removesuffix(', base -> patched')}](#{anchor(title)})\n"
+                   for title in titles)
+
+
+def anchor(title):
+    """What GitHub calls a section."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
 def everything(records):
-    """RESULTS.md."""
-    tables = [table.markdown(2) for table in report.tables(records)]
-    pictures = shown(svg.pictures(records), RESULTS.parent)
-    return "\n".join([NOTE.format(""), "# Measured\n",
-                      "All tables; how to read them is in README.md.\n",
-                      LEGEND, NVME,
-                      *pictures, *tables])
+    """The pictures and all tables, for RESULTS.md."""
+    return "\n".join([*shown(svg.pictures(records), RESULTS.parent),
+                      *(table.markdown(2) for table in report.tables(records))])
 
 
-def render(text, records):
-    """{file: content} of README.md, RESULTS.md and the pictures, from the text
+def filled(name, text, parts):
+    """The text with parts {mark: content} in place of its marks."""
+    for mark, part in parts.items():
+        if text.count(mark) != 1:
+            ui.die(f"{name} has not exactly one line {mark}",
+                   "put it where the figures belong")
+        text = text.replace(mark, part.rstrip())
+    return NOTE.format(name) + text
+
+
+def render(text, results_text, records):
+    """{file: content} of README.md, RESULTS.md and the pictures, from the texts
     and the figures."""
-    if text.count(MARK) != 1:
-        ui.die(f"{TEXT} has not exactly one line {MARK}",
-               "put it where the figures belong")
-    note = NOTE.format("; edit tools/report/README.in instead")
     found = {FOLDER / name: picture
              for name, picture in svg.pictures(records).items()}
-    found[RESULTS] = everything(records)
-    found[README] = note + text.replace(MARK, measured(records).rstrip())
+    whole = filled("RESULTS.in", results_text, {TABLES: everything(records)})
+    found[RESULTS] = whole.replace(CONTENTS, contents(whole).rstrip())
+    found[README] = filled("README.in", text, {MARK: gained(records), WORSE: worse(records)})
     return found
 
 
@@ -95,7 +99,7 @@ def write(records):
     kept = [r for r in records if r["kernel"] in ("base", "patched")
             and verdicts.is_steady(r)]
     kept.sort(key=lambda rec: (*results.key(rec), rec["kernel"]))
-    files = render(TEXT.read_text(), kept)
+    files = render(TEXT.read_text(), RESULTS_TEXT.read_text(), kept)
     FIGURES.write_text(lines(kept))
     for path, text in files.items():
         path.write_text(text)
@@ -105,8 +109,8 @@ def write(records):
 def check():
     """0 if README.md, RESULTS.md and the pictures are what the figures give."""
     records = results.load(FIGURES) if FIGURES.exists() else []
-    for path, text in render(TEXT.read_text(), records).items():
+    for path, text in render(TEXT.read_text(), RESULTS_TEXT.read_text(), records).items():
         if not path.exists() or path.read_text() != text:
-            ui.die(f"{path.name} differs from README.in and the measured "
+            ui.die(f"{path.name} differs from {path.stem}.in and the measured "
                    "figures", HOW)
     return 0

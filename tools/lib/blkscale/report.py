@@ -92,10 +92,10 @@ def manycore_cell(pair, found=()):
 
 
 # What a user has, in the README: (workload, vCPUs, how it is called there)
-GAINED = [("scaletest", 1, "4 in flight a CPU, 128 tags"), ("scaletest", 8, ""),
+GAINED = [("scaletest", 1, "4 random reads in flight a CPU"), ("scaletest", 8, ""),
           ("scaletest", 16, ""), ("scaletest", 32, ""),
           ("qd1", 16, "1 in flight a CPU"),
-          ("batchtest", 16, "8 a submission, a queue a CPU"),
+          ("batchtest", 16, "8 writes in flight a CPU, a queue a CPU"),
           ("scsi", 16, "scsi_debug"), ("nvme-scaletest", 16, "nvme-loop"),
           ("one-group", 16, "all in a cgroup"),
           ("two-groups", 16, "in two cgroups"),
@@ -103,8 +103,20 @@ GAINED = [("scaletest", 1, "4 in flight a CPU, 128 tags"), ("scaletest", 8, ""),
           ("flash8", 8, "flash disk, 8 tags, 32 wanted")]
 
 
+def shares(pair, of):
+    """`2 -> **96**`: in per cent of the rates of `none`."""
+    shown = []
+    for kernel, form in (("base", "{}{}"), ("patched", "**{}**{}")):
+        none = value(of, kernel if kernel in of else "base", "ios_per_mtick")
+        share = ratio(value(pair, kernel, "ios_per_mtick"), none)
+        if share is not None:
+            shown.append(form.format(f"{100 * share:.0f}",
+                                     results.wide(pair[kernel]["values"])))
+    return " -> ".join(shown)
+
+
 def gained(records):
-    """Of the loads above: what base and patched do."""
+    """Of the loads above: what base and patched do, and whether `none` stays."""
     cells = pairs(r for r in records if r["what"] == "manycore")
     rows, used = [], []
     for name, cpus, words in GAINED:
@@ -115,22 +127,28 @@ def gained(records):
         used += [rec for sched in ("none", "mq-deadline", "bfq")
                  for rec in row.get(sched, {}).values()]
         of = row.get("none", {})
-        none = value(of, "patched" if "patched" in of else "base", "ios_per_mtick")
-        shown = []
-        for sched in ("mq-deadline", "bfq"):
-            pair = row.get(sched, {})
-            share = ratio(value(pair, "patched", "ios_per_mtick"), none)
-            shown.append(figures(pair, "ios_per_mtick") +
-                         (f" **{share:.2f}**" if share else ""))
         rows.append([f"{name}: {words}" if words else name, cpus,
-                     figures(of, "ios_per_mtick"), *shown])
-    return Table("I/Os per million ticks, base -> patched **share of none**",
-                 ["load", "CPUs", "none", "mq-deadline", "bfq"], rows,
-                 spreads(used) + short_origin(used)) if rows else None
+                     *(shares(row.get(sched, {}), of) for sched in ("mq-deadline", "bfq")),
+                     times(ratio(*reversed(sides(of, "ios_per_mtick"))))])
+    return Table("Gains: per cent of the speed of `none`, 7.3.4 -> **patched**",
+                 ["load", "CPUs", "mq-deadline", "bfq", "`none` itself"], rows,
+                 spreads(used) + brief_origin(used)) if rows else None
+
+
+def brief_origin(records):
+    """One line without ids of older series."""
+    dates = sorted(rec["date"][:10] for rec in records)
+    ids = {rec["series"]: "taken" in rec for rec in records if rec["kernel"] == "patched"}
+    older = sum(ids.values())
+    words = [f"series {name}" for name, taken in sorted(ids.items()) if not taken]
+    words += [f"{judge.counted(older, 'older state')} of the series"] if older else []
+    return [f"Measured: Linux {', '.join(sorted({rec['release'] for rec in records}))}; "
+            f"{' and '.join(words)}; {' to '.join(dict.fromkeys([dates[0], dates[-1]]))}"] \
+        if records else []
 
 
 def short_origin(records):
-    """One line for all, if there are any; RESULTS.md has the commands."""
+    """One line for all, if there are any; each table has the commands."""
     if not records:
         return []
     dates = sorted(rec["date"][:10] for rec in records)
@@ -138,7 +156,7 @@ def short_origin(records):
         f"Linux {', '.join(sorted({rec['release'] for rec in records}))}",
         *series_of(records),
         dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}",
-        "commands in tools/report/RESULTS.md"])]
+        "commands below the tables"])]
 
 
 def manycore(records):

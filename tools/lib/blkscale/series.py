@@ -16,6 +16,8 @@ FORM = ["--zero-commit", "--no-signature", "--full-index", "--no-thread", "--no-
         "--diff-algorithm=myers"]
 FORMAT = ["format-patch", "--stdout", "-N", "--no-base", *FORM]
 MAILS = ["format-patch", "-q", "-n", "--cover-letter", "--base=base", *FORM]
+# The letter over all parts.
+OVERVIEW = "overview"
 # How many folders deep patches are kept; elsewhere two.
 DEPTH = {"block": 1, "tools": 4}
 
@@ -172,6 +174,31 @@ def alone(lines):
     return found
 
 
+def version(lines):
+    """What the series calls itself (`# version: v1`), or nothing."""
+    named = (re.match(r"# version: (v\d+)$", line.strip()) for line in lines)
+    return next((match[1] for match in named if match), "")
+
+
+def series_of(lines):
+    """{part: (the series that it is sent with, whether that is an RFC)}: a line
+    `# series: NAME` or `# series: NAME, RFC` begins one."""
+    found, name = {}, ("", False)
+    for line in map(str.strip, lines):
+        word, _, told = line.partition(":")
+        if word == "# series":
+            title, _, rest = told.strip().partition(",")
+            name = title, rest.strip() == "RFC"
+        elif word == "# part":
+            found[told.strip()] = name
+    return found
+
+
+def prefix(lines, rfc):
+    """What stands in the brackets of a mail's subject: RFC PATCH v1."""
+    return " ".join(filter(None, ["RFC" if rfc else "", "PATCH", version(lines)]))
+
+
 def ends(lines, commits):
     """[(part, its last commit)], given the commits of all patches."""
     at = 0
@@ -188,7 +215,7 @@ def letter(part, root=paths.ROOT):
     path = Path(root) / "letters" / file_name(part)
     head, _, text = (read(path) if path.is_file() else "").partition("\n\n")
     if not head.startswith("Subject: ") or not text.strip():
-        die(f"{path} is no cover letter of the part '{part}'",
+        die(f"{path} is no cover letter of '{part}'",
             "its first line is `Subject: ...`, then an empty one and the text")
     return " ".join(head.split()[1:]), text.strip()
 
@@ -222,15 +249,21 @@ def need_same(tree):
         die(f"{tree} is not what the patch files say", "run `make tree` or `make refresh`")
 
 
-def mails(tree, start, end, folder, part, base_line):
+def mails(tree, start, end, folder, part, base_line, brackets):
     """Write the mails of the commits between start and end, under the part's
     letter, into a folder; git's shortlog, diffstat and prerequisites stay."""
     title, text = letter(part)
-    git.git(tree, *MAILS, "-o", folder, f"{start}..{end}")
+    git.git(tree, *MAILS, f"--subject-prefix={brackets}", "-o", folder, f"{start}..{end}")
     cover = folder / "0000-cover-letter.patch"
     write(cover, read(cover).replace("*** SUBJECT HERE ***", title)
           .replace("*** BLURB HERE ***", text)
           .replace(f"base-commit: {git.rev(tree, 'base')}", base_line))
+
+
+def overview(path, base_line, brackets):
+    """Write the letter over all as a mail."""
+    title, text = letter(OVERVIEW)
+    write(path, f"Subject: [{brackets}] {title}\n\n{text}\n\n{base_line}\n")
 
 
 def whole_files(patches):

@@ -148,8 +148,8 @@ def scaling(records, workload="scaletest"):
         line = series.setdefault((rec["sched"], rec["kernel"]), [])
         line.append((rec["cpus"], rec["values"]["ios_per_mtick"]))
     return draw(series, f"{workload} on {device}: I/Os per million ticks",
-                "many-core simulation, logarithmic; "
-                "dashed: base, solid: with the series", _origin(mine))
+                "emulated CPUs, logarithmic; "
+                "dashed: 7.3.4 (base), solid: with the series", _origin(mine))
 
 
 def _origin(records):
@@ -178,7 +178,7 @@ def nvme_study(records, device, value, unit, scale=1):
         else "the wall clock"
     return draw(series, f"4 KiB random writes by {mine[0][0]} jobs: {unit}",
                 f"{device}, by {clock}, logarithmic; "
-                "dashed: base, solid: with the series",
+                "dashed: 7.3.4 (base), solid: with the series",
                 _origin([rec for _, _, rec in mine]), axis="depth of a job")
 
 

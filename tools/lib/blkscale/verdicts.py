@@ -247,23 +247,36 @@ def _worse(title, belongs, found, notes):
                   [row for _, row in rows], notes)] if rows else []
 
 
-def worse(records, short=False):
-    """Tables of what is worse; the short form without what only looks so."""
+def worse(records):
+    """Tables of what is worse, and of what only looks so."""
     found = find(records)
     verdicts = [one.verdict for one in found]
     (confirmed, unconfirmed, looks) = SETS.items()
-    tables = _worse(*confirmed, found, ())
-    tables += _worse(*unconfirmed, found, judge.foot(
-        v for v in verdicts if v.enough))
-    few = [v for v in verdicts if looks[1](v)]
-    if not short:
-        return tables + _worse(*looks, found, judge.foot(
-            v for v in verdicts if not v.enough))
-    if few and tables:
-        tables[-1].notes.append(
-            f"{judge.counted(len(few), 'more figure')} that may be worse, with too few "
-            "boots for a verdict: see RESULTS.md.")
-    return tables
+    return _worse(*confirmed, found, ()) \
+        + _worse(*unconfirmed, found, judge.foot(v for v in verdicts if v.enough)) \
+        + _worse(*looks, found, judge.foot(v for v in verdicts if not v.enough))
+
+
+def losses(records):
+    """One table of what is worse, for the README: a row for each kind of cell,
+    scheduler and figure, the worst first."""
+    found, rows = find(records), []
+    for (_, sched, title), group in _groups(found).items():
+        for sure, belongs in (("yes", COUNTS["worse"]), ("no", COUNTS["unconfirmed"])):
+            bad = [one for one in group if belongs(one.verdict)]
+            if bad:
+                worst = max(bad, key=lambda one: one.verdict.by)
+                rows.append((worst.verdict.by, [
+                    worst.where, sched, title, change(worst.base, worst.patched),
+                    nearly(worst.ratio), f"{len(bad)} of {len(group)}", sure]))
+    rows.sort(key=lambda row: -row[0])
+    looks = [one for one in found if one.verdict.looks == WORSE and not one.verdict.enough]
+    more = [f"{judge.counted(len(looks), 'more figure')} may be worse, with too few boots "
+            f"for a verdict: see RESULTS.md."] if looks else []
+    return [Table("Losses, the worst first",
+                  ["load and disk of the worst cell", "scheduler", "figure",
+                   "7.3.4 -> patched", "", "cells", "confirmed"],
+                  [row for _, row in rows], more)] if rows else []
 
 
 def _rates(group):
@@ -283,13 +296,11 @@ def _counts(group):
                           for belongs in COUNTS.values())]
 
 
-def summary(records, notes=(), short=False):
-    """All verdicts: a row for each kind of cell and scheduler; in the short form one
-    for all kinds of promises."""
+def summary(records, notes=()):
+    """All verdicts: a row for each kind of cell and scheduler."""
     groups = {}
     for one in find(records):
-        kind = one.kind.partition(":")[0] if short else one.kind
-        groups.setdefault((kind, one.cell[3]), []).append(one)
+        groups.setdefault((one.kind, one.cell[3]), []).append(one)
     rows = [[*names, *_counts(group), *_rates(group)] for names, group in groups.items()]
     return [Table("Verdicts: cells in which a figure is worse or better than before",
                   ["table", "scheduler", "cells", *COUNTS, "rate below base in",
