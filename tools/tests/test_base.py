@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from blkscale import apt, base, qemu
+from blkscale.prepare import apt, base, qemu
 from test_ui import error_of
 
 URIS = """\

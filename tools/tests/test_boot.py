@@ -9,7 +9,8 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from blkscale import boot, paths
+from blkscale import paths
+from blkscale.guest import boot
 from test_check import program
 from test_ui import error_of, gone
 

@@ -14,9 +14,11 @@ import unittest.mock
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
-from blkscale import (lockstep, manycore, paths, results,  # noqa: E402
-                      symbols, workloads)
-from blkscale.manycore import Cell, Outcome  # noqa: E402
+from blkscale import paths  # noqa: E402
+from blkscale.cases import workloads  # noqa: E402
+from blkscale.guest import lockstep, symbols  # noqa: E402
+from blkscale.measure import manycore, results  # noqa: E402
+from blkscale.measure.manycore import Cell, Outcome  # noqa: E402
 
 WARM_UP = """\
 cell ticks=4000000 misses=1 atomics=1 skews=0 batches=25 quiet=9 wall=2.50

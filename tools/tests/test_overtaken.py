@@ -7,8 +7,10 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from blkscale import overtaken, overtaking, paths, results
-from blkscale.overtaken import BadTrace
+from blkscale import paths
+from blkscale.cases import overtaken, overtaking
+from blkscale.measure import results
+from blkscale.cases.overtaken import BadTrace
 from test_check import program
 from test_report import rec
 

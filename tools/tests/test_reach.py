@@ -13,7 +13,9 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from blkscale import kernel, paths, reach
+from blkscale import paths
+from blkscale.prepare import kernel
+from blkscale.tests import reach
 from test_ui import error_of
 
 SOURCE = """\

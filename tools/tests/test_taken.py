@@ -8,7 +8,10 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from blkscale import boot, cells, paths, promises, results
+from blkscale import paths
+from blkscale.cases import promises
+from blkscale.guest import boot
+from blkscale.measure import results, runs
 from test_check import program
 from test_ui import error_of
 
@@ -48,8 +51,8 @@ class Taken(unittest.TestCase):
                     for case, disk, sched in json.loads(args[2][0])]
         with tempfile.TemporaryDirectory() as where, \
                 mock.patch.object(paths, "RESULTS", Path(where)), \
-                mock.patch.object(cells, "one_boot", one_boot), \
-                mock.patch.object(cells, "build"), \
+                mock.patch.object(runs, "one_boot", one_boot), \
+                mock.patch.object(runs, "build"), \
                 mock.patch.object(boot, "image"), \
                 mock.patch("sys.argv", ["taken", *argv]), \
                 contextlib.redirect_stdout(io.StringIO()) as out, \

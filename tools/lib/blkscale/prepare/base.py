@@ -6,8 +6,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from . import apt, git, paths, proc
-from .ui import die, note
+from .. import paths, proc
+from . import apt, git
+from ..ui import die, note
 
 TREE, BASE = paths.TREES["patched"], paths.TREES["base"]
 RECORD = paths.BUILD / "base.version"

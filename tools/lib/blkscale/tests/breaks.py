@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The deliberate breaks for the kernel: patches that a guest test, or a row of
 the promises, must notice."""
-from . import paths
+from .. import paths
 
 FOLDER = paths.ROOT / "tools/tests/breaks"
 TESTS, PROMISE = "Turns red", "Breaks a promise"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the figures of the promises say: tables of them."""
-from . import judge, promises, results, verdicts
+from ..cases import promises
+from ..measure import results
+from . import judge, verdicts
 from .tables import Table, change, number
 
 

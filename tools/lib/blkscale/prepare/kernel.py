@@ -11,8 +11,9 @@ import subprocess
 import time
 from pathlib import Path
 
-from . import git, paths, proc
-from .ui import die, note
+from .. import paths, proc
+from . import git
+from ..ui import die, note
 
 CONFIGS = paths.ROOT / "tools/kernel/configs"
 MODULE = paths.ROOT / "tools/manycore/tickdisk"

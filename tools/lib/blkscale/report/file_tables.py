@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tables of the files that people use: databases, programs that start."""
-from . import files, judge, results, verdicts
+from ..cases import files
+from ..measure import results
+from . import judge, verdicts
 from .tables import Table, change, number, ratio
 
 _COLUMNS = {"Databases on ext4": {

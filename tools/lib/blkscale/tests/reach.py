@@ -8,8 +8,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import git, paths, proc, races
-from .ui import die
+from .. import paths, proc
+from ..prepare import git
+from . import races
+from ..ui import die
 
 REASONS = paths.ROOT / "tools/tests/unreached"
 COUNTS = "gcov"			# folder with a guest's counts, in what it wrote

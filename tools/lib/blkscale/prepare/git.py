@@ -3,8 +3,8 @@
 import os
 import subprocess
 
-from . import proc
-from .ui import die
+from .. import proc
+from ..ui import die
 
 AUTHOR = ("Block Scaling", "linux-block@vger.kernel.org")
 SETTINGS = {"safe.directory": "*", "gc.auto": "0", "advice.detachedHead": "false",

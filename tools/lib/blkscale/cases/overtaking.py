@@ -2,8 +2,9 @@
 """The cells of tools/bench/overtaking, and the table of their figures."""
 from dataclasses import dataclass
 
-from . import results, workloads
-from .tables import Table, change, number
+from ..measure import results
+from . import workloads
+from ..report.tables import Table, change, number
 
 TAGS = 64
 LATENCY_NS = 20_000_000	# of the disks that have a timer

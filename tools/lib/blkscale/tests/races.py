@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import git, paths
-from .trouble import plain
+from .. import paths
+from ..prepare import git
+from ..guest.kernel_log import plain
 
 KNOWN = paths.ROOT / "tools/tests/races"	# those that base has as well
 DEPTH = 3		# innermost functions of an access that may count as its place

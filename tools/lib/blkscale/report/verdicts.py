@@ -3,7 +3,9 @@
 import statistics
 from dataclasses import dataclass, replace
 
-from . import files, judge, promises, results, workloads
+from ..cases import files, promises, workloads
+from ..measure import results
+from . import judge
 from .judge import BETTER, WORSE, Rule
 from .tables import Table, change, nearly, ratio
 

@@ -9,8 +9,9 @@ import itertools
 import json
 import statistics
 
-from . import judge, paths
-from .ui import die
+from .. import paths
+from ..report import judge
+from ..ui import die
 
 KEY = ("what", "workload", "device", "sched", "cpus")
 SPREAD = 0.05		# a cell is measured again while its spread is wider

@@ -5,9 +5,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from .ui import die
+from ..ui import die
 
-JOBS = Path(__file__).resolve().parents[2] / "bench/jobs"
+JOBS = paths.ROOT / "tools/bench/jobs"
 
 
 # Much longer than any run: a guest whose idle time is skipped sees its own

@@ -5,8 +5,8 @@ import re
 import shutil
 from dataclasses import dataclass, field
 
-from . import paths, proc
-from .ui import die
+from .. import paths, proc
+from ..ui import die
 
 SOURCE = paths.ROOT / "tools/manycore"
 PROGRAMS = paths.BUILD / "manycore"

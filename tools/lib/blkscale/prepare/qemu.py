@@ -5,8 +5,9 @@ import re
 import shutil
 import subprocess
 
-from . import apt, paths
-from .ui import die, note
+from .. import paths
+from . import apt
+from ..ui import die, note
 
 PROGRAM = "qemu-system-x86_64"
 HOME = paths.BUILD / "qemu"

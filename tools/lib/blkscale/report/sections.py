@@ -2,10 +2,12 @@
 """What the figures say: tables out of the newest records of each cell."""
 import re
 
-from . import filetables, judge, overtaking, promised, results, verdicts
+from ..cases import overtaking
+from ..measure import results
+from . import file_tables, judge, promise_tables, verdicts
 from .tables import Table, change, number, ratio, times
-from .verdicts import (SCHEDS, WORKLOADS, is_slow, is_steady, pairs, rank, rate_counts,
-                       rate_name, sides, value)
+from .verdicts import (SCHEDS, WORKLOADS, is_slow, is_steady, pairs, rank,
+                       rate_counts, rate_name, sides, value)
 
 MAIN = "scaletest"
 
@@ -411,6 +413,6 @@ def tables(records):
     return verdicts.worse(records) \
         + verdicts.summary(records, short_origin(records)) \
         + manycore(records) + parts(records) + slowdisk(records) \
-        + promised.tables(records, origin) + filetables.tables(records, origin) \
+        + promise_tables.tables(records, origin) + file_tables.tables(records, origin) \
         + overtaking.tables(records, origin) + plug(records) \
         + nvme_study(records) + fio(records) + running(records)

@@ -8,7 +8,9 @@ Whoever edits the text edits README.in; whoever has measured runs
 import json
 import os
 
-from . import paths, report, results, svg, ui, verdicts
+from .. import paths, ui
+from ..measure import results
+from . import sections, svg, verdicts
 
 FOLDER = paths.ROOT / "tools/report"
 TEXT = FOLDER / "README.in"
@@ -52,18 +54,18 @@ def measured(records):
     many verdicts there are."""
     parts = shown([name for name in svg.pictures(records) if name == SCALING],
                   README.parent)
-    gained = report.gained(records)
+    gained = sections.gained(records)
     if gained:
         parts.append(gained.markdown())
     parts += [table.markdown() for table in
               verdicts.worse(records, short=True)
-              + verdicts.summary(records, report.short_origin(records), short=True)]
+              + verdicts.summary(records, sections.short_origin(records), short=True)]
     return "\n".join(parts) or "Nothing measured yet: `make scaletest`.\n"
 
 
 def everything(records):
     """RESULTS.md."""
-    tables = [table.markdown(2) for table in report.tables(records)]
+    tables = [table.markdown(2) for table in sections.tables(records)]
     pictures = shown(svg.pictures(records), RESULTS.parent)
     return "\n".join([NOTE.format(""), "# Measured\n",
                       "All tables; how to read them is in README.md.\n",

@@ -11,9 +11,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import paths, qemu, trouble
-from .proc import kill_group, tail
-from .ui import die, note, span
+from .. import paths
+from ..prepare import qemu
+from . import kernel_log
+from ..proc import kill_group, tail
+from ..ui import die, note, span
 
 INIT = paths.ROOT / "tools/boot/init"
 TROUBLE_STATUS = 70
@@ -315,7 +317,7 @@ class _Watch:
         if sizes != self.sizes:
             self.sizes, self.heard = sizes, now
             if self.stuck_since is None and sizes[0] and \
-                    trouble.stuck(self.files[0].read_text(errors="replace")):
+                    kernel_log.stuck(self.files[0].read_text(errors="replace")):
                 self.stuck_since = now
         if self.stuck_since and now - self.stuck_since > GRACE:
             return "the guest is stuck"
@@ -362,7 +364,7 @@ def _judge(result, ended, process, races):
     result.stderr = (result.out / "qemu.stderr").read_text(errors="replace")
     result.status = _status(result.out)
     last = (tail(result.console) or ["nothing"])[-1]
-    result.report = result.trouble = trouble.report(result.console, races=races)
+    result.report = result.trouble = kernel_log.report(result.console, races=races)
     if ended:
         result.trouble = (f"{ended}; {result.trouble}" if result.trouble else
                           f"{ended}; last line of {result.console}: {last}")

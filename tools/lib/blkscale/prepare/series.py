@@ -8,8 +8,9 @@ import tempfile
 import textwrap
 from pathlib import Path
 
-from . import git, paths
-from .ui import die
+from .. import paths
+from . import git
+from ..ui import die
 
 FORM = ["--zero-commit", "--no-signature", "--full-index", "--no-thread", "--no-notes",
         "--no-attach", "--subject-prefix=PATCH", "--src-prefix=a/", "--dst-prefix=b/",

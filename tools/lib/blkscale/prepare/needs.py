@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from . import paths, proc
+from .. import paths, proc
 
 TOOLS = paths.ROOT / "tools"
 

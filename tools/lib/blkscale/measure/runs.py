@@ -9,8 +9,10 @@ import os
 import threading
 from pathlib import Path
 
-from . import boot, paths, proc, results, ui
-from .ui import die, note
+from .. import paths, proc, ui
+from ..guest import boot
+from . import results
+from ..ui import die, note
 
 FILE = "cells.json"
 SIDES = ("base", "patched")

@@ -7,7 +7,7 @@ beside the processes.
 """
 from dataclasses import dataclass
 
-from .judge import Rule
+from ..report.judge import Rule
 
 SCHEDS = ("none", "mq-deadline", "bfq", "bfq:low_latency=0")
 BFQ = ("bfq",)		# with low_latency, as users have it

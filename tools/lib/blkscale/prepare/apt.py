@@ -11,8 +11,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from . import paths, proc
-from .ui import die
+from .. import paths, proc
+from ..ui import die
 
 HOME = paths.BUILD / "apt"
 KEYRINGS = {"debian": "/usr/share/keyrings/debian-archive-keyring.gpg",

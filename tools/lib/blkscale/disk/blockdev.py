@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from .ui import die
+from ..ui import die
 
 SYS = Path("/sys")
 CONFIG = SYS / "kernel/config"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The load program of the selftests, which a benchmark uses, too."""
-from . import paths, proc
+from .. import paths, proc
 
 SELFTESTS = paths.ROOT / "tools/testing/selftests/block"
 PROGRAM = paths.BUILD / "selftests/blkload"

@@ -2,10 +2,13 @@
 """The many-core measurement: cells, their boots, and the table."""
 from dataclasses import dataclass, field
 
-from . import boot, lockstep, paths, results
-from .symbols import Symbols, by_function
-from .workloads import (HOST_TAGS, HOST_TAGS_APPEND, HOTPLUG, POSSIBLE,
-                        TICK_DISK, WORKLOADS, device, load_arguments, options)
+from .. import paths
+from ..guest import boot, lockstep
+from . import results
+from ..guest.symbols import Symbols, by_function
+from ..cases.workloads import (HOST_TAGS, HOST_TAGS_APPEND, HOTPLUG,
+                               POSSIBLE, TICK_DISK, WORKLOADS, device,
+                               load_arguments, options)
 
 JOB = paths.ROOT / "tools/manycore/guest"
 HANG = 60		# seconds of the host's clock without a batch of I/O
