@@ -17,7 +17,7 @@ sys.path[:0] = [str(TOOLS / "lib"), str(TOOLS / "tests")]
 from blkscale.cases import nvme_study  # noqa: E402
 from blkscale.disk import blockdev, fio, guard, lockstat  # noqa: E402
 from blkscale.measure import runs  # noqa: E402
-from test_check import program  # noqa: E402
+from helpers import program  # noqa: E402
 
 RUN, SLOWDISK = TOOLS / "bench/run", TOOLS / "bench/slowdisk"
 PLUGTEST, NVMESTUDY = TOOLS / "bench/plugtest", TOOLS / "bench/nvmestudy"

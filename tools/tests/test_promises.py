@@ -10,11 +10,11 @@ from pathlib import Path
 from unittest import mock
 
 from blkscale import paths
-from blkscale.cases import promises
+from blkscale.cases import loads, promises
 from blkscale.measure import results, runs
-from blkscale.report import promise_tables, readme, sections, verdicts
+from blkscale.report import promise_tables, readme, verdicts
 from blkscale.tests import breaks
-from test_check import program
+from helpers import program
 from test_report import rec
 
 PROGRAM = program("tools/bench/promises")
@@ -167,7 +167,7 @@ class Cases(unittest.TestCase):
         base = cell("base", [self.started(*[9] * 5, cut=0)] * 3, name)
         patched = cell("patched", [self.started(cut=5)] * 3, name)
         self.assertRegex(verdict(base, patched), "^worse, unconfirmed .*: cut off")
-        (table,) = promise_tables.tables([base, patched], sections.origin)
+        (table,) = promise_tables.tables([base, patched])
         self.assertIn("cut off", table.header)
 
     def test_a_break_for_each_kind_finds_its_cells(self):
@@ -211,7 +211,7 @@ class Program(unittest.TestCase):
         with tempfile.TemporaryDirectory() as where, \
                 mock.patch.object(paths, "RESULTS", Path(where)), \
                 mock.patch.object(PROGRAM, "boot", boot), \
-                mock.patch.object(runs, "build"), \
+                mock.patch.object(loads, "build"), \
                 mock.patch.object(runs, "kernels", lambda t: t.split(",")), \
                 mock.patch("sys.argv", ["promises", "--strict", "--kernels",
                                         "base,/tree", "--only", LATENCY]), \
@@ -272,7 +272,7 @@ class Tables(unittest.TestCase):
                shares("base", 9, 9, 9), shares("patched", 9, 9, 9)]
 
     def test_rows(self):
-        first, second = promise_tables.tables(self.RECORDS, sections.origin)
+        first, second = promise_tables.tables(self.RECORDS)
         (row,) = first.rows
         self.assertEqual(row[:3], ["QD1 reader beside QD512", DISK, "bfq"])
         self.assertIn("7.10 -> 14.5", row)
@@ -299,7 +299,7 @@ class Tasks(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        runs.build("tasks")
+        loads.build("bench/tasks")
 
     def tasks(self, *argv):
         return subprocess.run([paths.BUILD / "bench/tasks", *argv],

@@ -9,7 +9,7 @@ from unittest import mock
 
 from blkscale import paths, ui
 from blkscale.prepare import needs
-from test_check import program
+from helpers import program
 
 scaletest = program("tools/scaletest")
 

@@ -9,11 +9,10 @@ from pathlib import Path
 from unittest import mock
 
 from blkscale import paths
-from blkscale.cases import promises
+from blkscale.cases import loads, promises
 from blkscale.guest import boot
 from blkscale.measure import results, runs
-from test_check import program
-from test_ui import error_of
+from helpers import error_of, program
 
 PROGRAM = program("tools/bench/taken")
 CASE, DISK = PROGRAM.CASES[0], PROGRAM.DISKS[0]
@@ -52,7 +51,7 @@ class Taken(unittest.TestCase):
         with tempfile.TemporaryDirectory() as where, \
                 mock.patch.object(paths, "RESULTS", Path(where)), \
                 mock.patch.object(runs, "one_boot", one_boot), \
-                mock.patch.object(runs, "build"), \
+                mock.patch.object(loads, "build"), \
                 mock.patch.object(boot, "image"), \
                 mock.patch("sys.argv", ["taken", *argv]), \
                 contextlib.redirect_stdout(io.StringIO()) as out, \

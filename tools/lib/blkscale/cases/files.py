@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Files that people use: the loads on ext4, the disks, and what is judged.
+"""Files that people use: the loads on ext4, the disks, and their figures.
 
 A load is a few processes of tools/bench/files.c in one file system. Databases
 commit with fdatasync, so with journal, flushes and the kernel's own threads
 beside the processes.
 """
 from dataclasses import dataclass
-
-from ..report.judge import Rule
 
 SCHEDS = ("none", "mq-deadline", "bfq", "bfq:low_latency=0")
 BFQ = ("bfq",)		# with low_latency, as users have it
@@ -71,15 +69,6 @@ def cells(quick=False, only="", scheds=SCHEDS):
 
 
 # ---------------------------------------------------------------- figures
-
-# What is judged: (title, rule). Of times, what is small on a disk of 100 us is none.
-JUDGED = {"commits": ("commits/s", Rule()),
-          "commit_p99": ("p99 ms", Rule("less", none=.05)),
-          "reads": ("reads/s", Rule()),
-          "read_p99": ("reads' p99 ms", Rule("less", none=.05)),
-          "start": ("median ms", Rule("less", none=2)),
-          "start_worst": ("worst ms", Rule("less", none=2))}
-
 
 def figures(said, counts, requests):
     """The figures of a cell: what files has said, how many requests were issued

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """fio: run a job file as it is on a device, read its JSON."""
 import json
+import os
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
+from .. import paths
 from ..ui import die
+from . import blockdev, lockstat
 
 JOBS = paths.ROOT / "tools/bench/jobs"
-
-
 # Much longer than any run: a guest whose idle time is skipped sees its own
 # clock fly while it waits for the host to read a file.
 LATE = 1200
@@ -112,3 +114,17 @@ def _run(job, device, seconds, runs, read):
             words = (done.stderr or done.stdout).strip().splitlines()
             die(f"fio job {job} on {device}: {error} "
                 f"{words[-1] if words else ''}")
+
+
+def with_locks(job, device, sched, seconds):
+    """Run JOB with a scheduler: run(), and the lock share if the kernel counts it."""
+    blockdev.set_scheduler(device, sched)
+    counted = lockstat.available()
+    if counted:
+        lockstat.reset()
+    begun = time.monotonic()
+    values = run(job, device, seconds)
+    if counted:
+        values.update(lockstat.share(lockstat.FILE.read_text(), os.cpu_count(),
+                                     time.monotonic() - begun))
+    return values

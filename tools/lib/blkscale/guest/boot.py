@@ -13,9 +13,9 @@ from pathlib import Path
 
 from .. import paths
 from ..prepare import qemu
-from . import kernel_log
 from ..proc import kill_group, tail
 from ..ui import die, note, span
+from . import kernel_log
 
 INIT = paths.ROOT / "tools/boot/init"
 TROUBLE_STATUS = 70
@@ -220,8 +220,8 @@ def _write_job(out, job, args, env, shell):
     for name in ("status", ".status.new", "job.log", ".shell"):
         (out / name).unlink(missing_ok=True)
     (out / ".keep").write_text("".join(f"{d}\n" for d in _needed(job)))
-    env = {"OUT": "/run/out", "ROOT": str(paths.ROOT),
-           "BUILD": str(paths.BUILD), **(env or {})}
+    env = {"OUT": "/run/out", "TRACE": f"/run/out/{TRACE}",
+           "ROOT": str(paths.ROOT), "BUILD": str(paths.BUILD), **(env or {})}
     exports = "".join(f"export {name}={shlex.quote(str(value))}\n"
                       for name, value in env.items())
     (out / ".env").write_text(exports)
@@ -399,7 +399,7 @@ def run(kernel="patched", config="small", job=None, args=(), cpus=2, mem=2048,
     plugin: "file.so,arg=value"; silent: seconds without a line on the console
     or from the job (default: none set); env: more variables for the job;
     on_output: called with what the job prints, as it prints it; trace: events
-    of QEMU, which the job finds in $OUT/TRACE as they happen; pcie: a machine
+    of QEMU, which the job finds in the file $TRACE as they happen; pcie: a machine
     that can suspend; more: words for QEMU; races: a data race is trouble;
     host_cpus: on so many CPUs of the host, all of the guest's (default: on any).
     """

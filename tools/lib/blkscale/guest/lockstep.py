@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The lockstep plugin: building it, its arguments, and what it says."""
+"""The lockstep plugin: its arguments, and what it says."""
 import os
 import re
-import shutil
 from dataclasses import dataclass, field
 
-from .. import paths, proc
+from ..cases import loads
 from ..ui import die
 
-SOURCE = paths.ROOT / "tools/manycore"
-PROGRAMS = paths.BUILD / "manycore"
-PLUGIN = PROGRAMS / "lockstep.so"
+PLUGIN = loads.path("manycore/lockstep.so")
 # Without the flag HYPERVISOR the kernel takes its queued spinlocks; a halted
 # vCPU would not tick.  The guest's clock runs on while its ticks crawl, so a
 # minute without a grace period is no stall: the plugin looks for hangs.
@@ -18,30 +15,10 @@ CPU_MODEL = "max,-hypervisor"
 APPEND = "idle=poll mitigations=off nokaslr quiet loglevel=5 "\
     "rcupdate.rcu_cpu_stall_suppress=1"
 
-_FLAGS = ["-O2", "-Wall", "-pthread"]
-_BUILDS = {
-    "lockstep.so": [*_FLAGS, "-shared", "-fPIC", "-fvisibility=hidden",
-                    "lockstep.c", "count.c"],
-    "load": [*_FLAGS, "load.c"],
-    "probe": [*_FLAGS, "probe.c"],
-}
-
-
 def build():
-    """Compile the plugin and the guest's programs; fast when done."""
-    compiler = os.environ.get("CC", "gcc")
-    if not shutil.which(compiler):
-        die(f"no C compiler '{compiler}'", "run tools/setup")
-    PROGRAMS.mkdir(parents=True, exist_ok=True)
-    newest = max(f.stat().st_mtime for f in SOURCE.glob("*.[ch]"))
-    for name, words in _BUILDS.items():
-        target = PROGRAMS / name
-        if target.exists() and target.stat().st_mtime > newest:
-            continue
-        part = PROGRAMS / f".{name}.{os.getpid()}"
-        proc.run([compiler, *words, "-o", part], cwd=SOURCE,
-                 log=PROGRAMS / f"{name}.log", what=f"cannot compile {name}")
-        part.rename(target)
+    """Compile the plugin and what runs in its guests; fast when done."""
+    for name in ("load", "probe", PLUGIN.name):
+        loads.build(f"manycore/{name}")
 
 
 def arguments(log, symbols, **more):

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The many-core measurement: cells, their boots, and the table."""
+"""The many-core measurement: cells, their boots, and records."""
 from dataclasses import dataclass, field
 
 from .. import paths
+from ..cases.workloads import (HOST_TAGS, HOST_TAGS_APPEND, HOTPLUG, POSSIBLE,
+                               TICK_DISK, WORKLOADS, device, load_arguments, options)
 from ..guest import boot, lockstep
-from . import results
 from ..guest.symbols import Symbols, by_function
-from ..cases.workloads import (HOST_TAGS, HOST_TAGS_APPEND, HOTPLUG,
-                               POSSIBLE, TICK_DISK, WORKLOADS, device,
-                               load_arguments, options)
+from . import results
 
-JOB = paths.ROOT / "tools/manycore/guest"
+JOB = paths.ROOT / "tools/manycore/run-guest"
 HANG = 60		# seconds of the host's clock without a batch of I/O
 
 
 @dataclass(frozen=True)
-class Cell:
+class KernelCell:
+    """A cell on one kernel."""
     workload: str
     sched: str
     cpus: int		# that carry load
@@ -25,6 +25,11 @@ class Cell:
     def place(self):
         """Cells of one place are measured in one boot."""
         return self.kernel, self.cpus, WORKLOADS[self.workload].machine
+
+    @property
+    def cell(self):
+        return results.Cell("manycore", self.workload,
+                            WORKLOADS[self.workload].device, self.sched, self.cpus)
 
     def __str__(self):
         return f"{self.workload} {self.sched}"
@@ -231,93 +236,15 @@ def measure(cells, tell=None, **how):
     return outcome
 
 
-# ------------------------------------------------------------- the table
-
-COLUMNS = [("I/Os per Mtick", "ios_per_mtick", ".1f"),
-           ("misses/IO", "misses_per_io", ".1f"),
-           ("rescued", "rescued", "d"),
-           ("merged", "merged", ".3f"), ("KiB", "kib", ".1f"),
-           ("first group", "share", ".2f")]
-
-
-def _text(values, name, form):
-    value = (values or {}).get(name)
-    if value is None:
-        return ""
-    wide = results.wide(values) if name == COLUMNS[0][1] else ""
-    return format(value, form) + wide
-
-
-def rows(outcome, kernels):
-    """Header and rows; one row a workload, scheduler and number of vCPUs."""
-    shown = [(title, name, form) for title, name, form in COLUMNS
-             if any((o.values or {}).get(name) is not None
-                    for o in outcome.values())]
-    header = ["workload", "vCPUs", "scheduler"]
-    for title, _, _ in shown:
-        header += [f"{kernel} {title}" for kernel in kernels]
-        if title == COLUMNS[0][0] and len(kernels) == 2:
-            header.append("ratio")
-    table = []
-    for workload, cpus, sched in dict.fromkeys(
-            (c.workload, c.cpus, c.sched) for c in outcome):
-        of = [outcome.get(Cell(workload, sched, cpus, k)) for k in kernels]
-        values = [o.values if o and not o.trouble else None for o in of]
-        row = [workload, str(cpus), sched]
-        for title, name, form in shown:
-            row += ["FAILED" if o and o.trouble and name == "ios_per_mtick"
-                    else _text(v, name, form) for o, v in zip(of, values)]
-            if title == COLUMNS[0][0] and len(kernels) == 2:
-                row.append(ratio(values))
-        table.append(row)
-    return header, table
-
-
-def ratio(values):
-    base, other = (v and v["ios_per_mtick"] for v in values)
-    return f"{other / base:.2f}" if base and other else ""
-
-
-def layout(header, table):
-    """Columns side by side; a header of several words takes several lines."""
-    heads = [h.split(" ", 1) if h.startswith(("base ", "patched ")) else [h]
-             for h in header]
-    deep = max(map(len, heads))
-    lines = [[(h + [""] * deep)[i] for h in heads] for i in range(deep)]
-    lines += table
-    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    return "\n".join(
-        "  ".join(word.ljust(w) if i in (0, 2) else word.rjust(w)
-                  for i, (word, w) in enumerate(zip(line, widths))).rstrip()
-        for line in lines)
-
-
-def profile_text(cell, outcome, top=25):
-    """Misses and ticks per I/O by function."""
-    ios = sum(run["ios"] for run in outcome.runs)
-    head = (f"{cell.kernel}, {cell.workload}, {cell.sched}, "
-            f"{cell.cpus} vCPUs: misses and ticks per I/O")
-    lines = [head, f"{'misses':>9} {'ticks':>9}  function"]
-    rest = [0, 0]
-    for i, (name, (misses, ticks)) in enumerate(outcome.profile.items()):
-        if i < top:
-            lines.append(f"{misses / ios:9.2f} {ticks / ios:9.1f}  {name}")
-        else:
-            rest = [rest[0] + misses, rest[1] + ticks]
-    lines.append(f"{rest[0] / ios:9.2f} {rest[1] / ios:9.1f}  (others)")
-    return "\n".join(lines)
-
+# ------------------------------------------------------------- records
 
 def records(outcome, command):
     found = []
     for cell, got in outcome.items():
         if got.trouble or not got.values:
             continue
-        workload = WORKLOADS[cell.workload]
-        record = results.record(
-            "manycore", cell.workload, workload.device, cell.sched,
-            cell.kernel, cell.cpus, got.values, command, runs=got.runs,
-            boots=got.boots)
+        record = results.record(cell.cell, cell.kernel, got.values, command,
+                                runs=got.runs, boots=got.boots)
         if got.profile:		# of all runs
             record["profile"] = {
                 name: {"misses": m, "ticks": t}

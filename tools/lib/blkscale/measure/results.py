@@ -1,22 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0
 """Measured figures: lists of records in build/results/, one JSON file a run.
 
-A record says what was measured (KEY), where the figure comes from (ORIGIN)
+A record says what was measured (Cell), where the figure comes from (ORIGIN)
 and the figures: `values` are medians, `runs` the single runs behind them.
 """
 import datetime
 import itertools
 import json
 import statistics
+from typing import NamedTuple
 
 from .. import paths
-from ..report import judge
 from ..ui import die
 
-KEY = ("what", "workload", "device", "sched", "cpus")
 SPREAD = 0.05		# a cell is measured again while its spread is wider
 SAME = paths.ROOT / "tools/report/same"
 ORIGIN = ("kernel", "release", "base", "series", "date", "command")
+
+
+class Cell(NamedTuple):
+    """What was measured, on whatever kernel."""
+    what: str		# which program did
+    workload: str
+    device: str
+    sched: str
+    cpus: int
 
 
 def base_version():
@@ -31,14 +39,12 @@ def now():
     return datetime.datetime.now().strftime("%Y-%m-%dT%H:%M")
 
 
-def record(what, workload, device, sched, kernel, cpus, values, command,
-           release="", base=None, runs=None, **more):
+def record(cell, kernel, values, command, release="", base=None, runs=None, **more):
     """A record with its origin filled in; more: fields of its own."""
     base = base_version() if base is None else base
-    rec = {"what": what, "workload": workload, "device": device,
-           "sched": sched, "kernel": kernel,
+    rec = {**cell._asdict(), "kernel": kernel,
            "release": release or base.split("-")[0], "base": base,
-           "series": paths.series_id(measured=True), "cpus": cpus, "date": now(),
+           "series": paths.series_id(measured=True), "date": now(),
            "command": command, "values": values, **more}
     if runs and len(runs) > 1:
         rec["runs"] = runs
@@ -61,10 +67,17 @@ def medians(runs):
     return merged
 
 
+def error(values):
+    """The standard error of the mean; 0 of a single value."""
+    if len(values) < 2:
+        return 0.0
+    return statistics.stdev(values) / len(values) ** 0.5
+
+
 def spread(values):
     """Two standard errors of the mean, as a share of it."""
     mean = statistics.mean(values)
-    return 2 * judge.error(values) / mean if mean else 0.0
+    return 2 * error(values) / mean if mean else 0.0
 
 
 def wide(values):
@@ -102,8 +115,16 @@ def apart(rec, name):
     return 100 * (max(found) - min(found)) / middle if middle else 0
 
 
-def key(rec):
-    return tuple(rec.get(name) for name in KEY)
+def cell(rec):
+    return Cell(*(rec.get(name) for name in Cell._fields))
+
+
+def pairs(records):
+    """{cell: {kernel: record}}"""
+    found = {}
+    for rec in records:
+        found.setdefault(cell(rec), {})[rec["kernel"]] = rec
+    return found
 
 
 def add(records, what):
@@ -136,7 +157,7 @@ def load(path):
 
 def _is_record(rec):
     return isinstance(rec, dict) and isinstance(rec.get("values"), dict) \
-        and all(name in rec for name in KEY + ("kernel",))
+        and all(name in rec for name in (*Cell._fields, "kernel"))
 
 
 def files():
@@ -179,11 +200,11 @@ def select(batches, same=None):
     for batch in batches:
         fit = [_taken(rec, last, same) for rec in batch
                if _fits(rec, base, {last, *same})]
-        patched = {key(rec) for rec in fit if rec["kernel"] == "patched"}
+        patched = {cell(rec) for rec in fit if rec["kernel"] == "patched"}
         for rec in fit:
-            cell = key(rec)
-            if cell in patched or cell not in paired:
-                chosen[cell, rec["kernel"]] = rec
+            name = cell(rec)
+            if name in patched or name not in paired:
+                chosen[name, rec["kernel"]] = rec
         paired |= patched
     return list(chosen.values())
 

@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Cells of the fio benchmarks: measured in the guest, collected on the host.
-
-A cell is one workload on one device with one scheduler.  The guest writes
-its cells to $OUT/cells.json and one line a cell to its output.
-"""
+"""Alternating boots of the kernels, and the records of what their guests measured."""
 import json
-import os
 import threading
 from pathlib import Path
 
-from .. import paths, proc, ui
+from .. import ui
+from ..disk import writer
 from ..guest import boot
-from . import results
 from ..ui import die, note
+from . import results
 
-FILE = "cells.json"
 SIDES = ("base", "patched")
 
 # counted: the guest's time is the instructions it has executed, on one host
@@ -25,66 +20,18 @@ SIDES = ("base", "patched")
 CLOCKS = {"counted": "counted", "host": "auto"}
 
 
-def clocks():
-    """The clocks that this boot program knows."""
-    known = getattr(boot, "ACCELERATORS", ("auto",))
-    return [name for name, accel in CLOCKS.items() if accel in known]
-
-
-def build(name):
-    """Compile a load of tools/bench, which the guest finds in $BUILD/bench."""
-    source = paths.ROOT / f"tools/bench/{name}.c"
-    program = paths.BUILD / "bench" / name
-    changed = max(path.stat().st_mtime for path in [source, *source.parent.glob("*.h")])
-    if program.exists() and program.stat().st_mtime > changed:
-        return
-    program.parent.mkdir(parents=True, exist_ok=True)
-    proc.run(["gcc", "-O2", "-Wall", "-Wextra", "-pthread", "-o", program,
-              source], what=f"cannot compile {source}")
-
-
-class Writer:
-    """In the guest: keeps the file complete after every cell."""
-
-    def __init__(self, out=None, show=True):
-        self.path = Path(out or os.environ.get("OUT", ".")) / FILE
-        self.cells = []
-        self.show = show
-
-    def add(self, workload, device, sched, values):
-        self.cells.append({"workload": workload, "device": device,
-                           "sched": sched, "values": values,
-                           "release": os.uname().release})
-        self.path.write_text(json.dumps(self.cells))
-        if self.show:
-            print(f"{workload}, {device}, {sched}: {brief(values)}",
-                  flush=True)
-
-
-def brief(values):
-    """The figures of a cell in one short line."""
-    words = [f"{values['iops']:.0f} IOPS"]
-    for name, form in (("sys", "sys {:.1f} %"), ("lock", "lock share {:.3f}"),
-                       ("merged", "merged {:.3f}"), ("kib", "{:.1f} KiB"),
-                       ("doorbells", "{:.3f} doorbells a request")):
-        if values.get(name) is not None:
-            words.append(form.format(values[name]))
-    return ", ".join(words)
-
-
 def merge(boots, what, command, cpus, clock="host"):
     """Records from [(kernel, cells), ...]: medians over the boots."""
     runs, releases = {}, {}
     for kernel, cells in boots:
         for cell in cells:
-            name = (kernel, cell["workload"], cell["device"], cell["sched"])
-            runs.setdefault(name, []).append(cell["values"])
+            name = results.Cell(what, cell["workload"], cell["device"], cell["sched"],
+                                cpus)
+            runs.setdefault((name, kernel), []).append(cell["values"])
             releases[kernel] = cell["release"]
-    return [results.record(what, workload, device, sched, kernel, cpus,
-                           results.medians(values), command,
-                           release=releases[kernel], runs=values,
-                           clock=clock)
-            for (kernel, workload, device, sched), values in runs.items()]
+    return [results.record(cell, kernel, results.medians(values), command,
+                           release=releases[kernel], runs=values, clock=clock)
+            for (cell, kernel), values in runs.items()]
 
 
 def order(kernels, boots):
@@ -159,7 +106,7 @@ def one_boot(kernel, config, job, args, cpus, clock="host", append="",
         die(f"the guest job failed on kernel {kernel}: "
             f"{words[-1].removeprefix('error: ') if words else 'no output'}",
             f"see {result.log}")
-    return json.loads((result.out / FILE).read_text())
+    return json.loads((result.out / writer.FILE).read_text())
 
 
 def _indent(kernel, text):

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 from .. import paths, proc
-from . import apt, git
 from ..ui import die, note
+from . import apt, git
 
 TREE, BASE = paths.TREES["patched"], paths.TREES["base"]
 RECORD = paths.BUILD / "base.version"

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 from .. import paths, proc
-from . import git
 from ..ui import die, note
+from . import git
 
 CONFIGS = paths.ROOT / "tools/kernel/configs"
 MODULE = paths.ROOT / "tools/manycore/tickdisk"

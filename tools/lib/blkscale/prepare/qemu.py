@@ -6,8 +6,8 @@ import shutil
 import subprocess
 
 from .. import paths
-from . import apt
 from ..ui import die, note
+from . import apt
 
 PROGRAM = "qemu-system-x86_64"
 HOME = paths.BUILD / "qemu"

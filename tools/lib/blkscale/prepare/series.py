@@ -9,8 +9,8 @@ import textwrap
 from pathlib import Path
 
 from .. import paths
-from . import git
 from ..ui import die
+from . import git
 
 FORM = ["--zero-commit", "--no-signature", "--full-index", "--no-thread", "--no-notes",
         "--no-attach", "--subject-prefix=PATCH", "--src-prefix=a/", "--dst-prefix=b/",

@@ -2,7 +2,7 @@
 """Tables of the files that people use: databases, programs that start."""
 from ..cases import files
 from ..measure import results
-from . import judge, verdicts
+from . import judge, origin, verdicts
 from .tables import Table, change, number, ratio
 
 _COLUMNS = {"Databases on ext4": {
@@ -18,15 +18,14 @@ NOTE = ("Of none: commits a second, or the median time, as a share of the same "
 def by_cell(records, what="files"):
     """{(what, load, disk, scheduler, CPUs): {kernel: record}}, by disk and load."""
     loads, scheds = list(files.LOADS), list(files.SCHEDS)
-    found = {}
-    for rec in records:
-        if rec["what"] == what and rec["workload"] in loads:
-            found.setdefault(results.key(rec), {})[rec["kernel"]] = rec
+    found = results.pairs(rec for rec in records
+                          if rec["what"] == what and rec["workload"] in loads)
     return dict(sorted(found.items(), key=lambda item: (
-        item[0][2], loads.index(item[0][1]), verdicts.rank(item[0][3], scheds))))
+        item[0].device, loads.index(item[0].workload),
+        verdicts.rank(item[0].sched, scheds))))
 
 
-def tables(records, origin):
+def tables(records):
     """A table of databases, and one of programs that start."""
     cells, found = by_cell(records), []
     for title, columns in _COLUMNS.items():
@@ -43,7 +42,7 @@ def tables(records, origin):
                                           "of none", "direct", "verdict"], rows,
             [NOTE, judge.rule_text(f"{judge.LEAST:.0%}"),
              *judge.foot(one.verdict for found in said.values() for one in found),
-             *origin(rec for pair in mine.values() for rec in pair.values())]))
+             *origin.lines(rec for pair in mine.values() for rec in pair.values())]))
     return found
 
 
@@ -65,11 +64,11 @@ def _row(cell, pair, columns, none, said):
              for name in columns]
     of_none = both(lambda kernel: ratio(values[kernel].get(first), none.get(kernel)))
     direct = values.get("patched", {}).get("direct")
-    return [*cell[1:4], *shown, of_none if cell[3] != "none" else "",
+    return [*cell[1:4], *shown, of_none if cell.sched != "none" else "",
             "" if direct is None else number(direct), verdicts.words(said)]
 
 
-def why_table(records, origin):
+def why_table(records):
     """What was issued directly and what was inserted."""
     rows = []
     for cell, pair in by_cell(records, files.WHY).items():
@@ -80,4 +79,4 @@ def why_table(records, origin):
                     rows.append([*cell[1:4], name, *counts, number(files.share(counts))])
     return Table("What is issued directly, by kind of request",
                  ["load", "disk", "scheduler", "requests", "direct", "inserted",
-                  "share"], rows, origin(records))
+                  "share"], rows, origin.lines(records))

@@ -9,6 +9,8 @@ import statistics
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ..measure.results import error
+
 ENOUGH = 3		# boots of each kernel, or there is no verdict
 CONFIRMED = 8		# boots of each kernel that confirm one
 LEAST = 0.05		# a relative difference up to which figures are the same
@@ -75,13 +77,6 @@ def cost(rule, value):
     if rule.toward:
         return abs(math.log(value / rule.toward))
     return math.log(value) * (1 if rule.better == "less" else -1)
-
-
-def error(values):
-    """The standard error of the mean; 0 of a single value."""
-    if len(values) < 2:
-        return 0.0
-    return statistics.stdev(values) / len(values) ** 0.5
 
 
 @lru_cache(maxsize=None)

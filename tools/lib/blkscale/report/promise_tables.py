@@ -2,7 +2,7 @@
 """What the figures of the promises say: tables of them."""
 from ..cases import promises
 from ..measure import results
-from . import judge, verdicts
+from . import judge, origin, verdicts
 from .tables import Table, change, number
 
 
@@ -13,27 +13,24 @@ def spread(rec, names):
 
 def by_cell(records):
     """{cell: {kernel: record}} in the order of the cases and disks."""
-    cells = {}
     disks, cases = list(promises.DISKS), list(promises.NAMES)
-    for rec in records:
-        if rec["what"] == "promises" and rec["workload"] in cases and \
-                rec["device"] in disks:
-            cells.setdefault(results.key(rec), {})[rec["kernel"]] = rec
+    cells = results.pairs(rec for rec in records if rec["what"] == "promises" and
+                          rec["workload"] in cases and rec["device"] in disks)
     return dict(sorted(cells.items(), key=lambda item: (
-        cases.index(item[0][1]), disks.index(item[0][2]), item[0][3])))
+        cases.index(item[0].workload), disks.index(item[0].device), item[0].sched)))
 
 
-def tables(records, origin):
+def tables(records):
     """A table for each kind of promise."""
     cells = by_cell(records)
     of_none = {cell[1:3]: pair.get("base") or pair.get("patched")
-               for cell, pair in cells.items() if cell[3] == "none"}
+               for cell, pair in cells.items() if cell.sched == "none"}
     found = []
     for kind in promises.KINDS:
         part = {cell: pair for cell, pair in cells.items()
-                if promises.NAMES[cell[1]].kind == kind and cell[3] != "none"}
+                if promises.NAMES[cell.workload].kind == kind and cell.sched != "none"}
         if part:
-            found.append(_table(kind, part, of_none, origin))
+            found.append(_table(kind, part, of_none))
     return found
 
 
@@ -42,10 +39,10 @@ _TITLES = {"latency": "latency of one reader",
            "class": "I/O priority classes", "expiry": "expiry"}
 
 
-def _table(kind, cells, of_none, origin):
+def _table(kind, cells, of_none):
     shown = {}
     for cell in cells:
-        shown.update(promises.NAMES[cell[1]].figures)
+        shown.update(promises.NAMES[cell.workload].figures)
     with_none = any(cell[1:3] in of_none for cell in cells)
     rows = [_row(cell, pair, shown, of_none.get(cell[1:3]) if with_none
                  else None, with_none) for cell, pair in cells.items()]
@@ -58,15 +55,15 @@ def _table(kind, cells, of_none, origin):
                   "median.", judge.rule_text(f"{judge.LEAST:.0%}"),
                   *judge.foot(one.verdict for cell, pair in cells.items()
                               for one in verdicts.of_cell(cell, pair))]
-                 + origin(used))
+                 + origin.lines(used))
 
 
 _NONE = {"p99": "p99", "p999": "p99.9", "rate": "rate", "others": "others"}
 
 
 def _row(cell, pair, shown, none, with_none):
-    case = promises.NAMES[cell[1]]
-    row = [cell[1].partition(": ")[2], cell[2], cell[3]]
+    case = promises.NAMES[cell.workload]
+    row = [cell.workload.partition(": ")[2], cell.device, cell.sched]
     for name in shown:
         sides = [pair[kernel]["values"].get(name) if kernel in pair else None
                  for kernel in ("base", "patched")]

@@ -10,7 +10,7 @@ import os
 
 from .. import paths, ui
 from ..measure import results
-from . import sections, svg, verdicts
+from . import origin, sections, svg, verdicts
 
 FOLDER = paths.ROOT / "tools/report"
 TEXT = FOLDER / "README.in"
@@ -59,7 +59,7 @@ def measured(records):
         parts.append(gained.markdown())
     parts += [table.markdown() for table in
               verdicts.worse(records, short=True)
-              + verdicts.summary(records, sections.short_origin(records), short=True)]
+              + verdicts.summary(records, origin.short(records), short=True)]
     return "\n".join(parts) or "Nothing measured yet: `make scaletest`.\n"
 
 
@@ -96,7 +96,7 @@ def lines(records):
 def write(records):
     kept = [r for r in records if r["kernel"] in ("base", "patched")
             and verdicts.is_steady(r)]
-    kept.sort(key=lambda rec: (*results.key(rec), rec["kernel"]))
+    kept.sort(key=lambda rec: (*results.cell(rec), rec["kernel"]))
     files = render(TEXT.read_text(), kept)
     FIGURES.write_text(lines(kept))
     for path, text in files.items():

@@ -2,52 +2,13 @@
 """What the figures say: tables out of the newest records of each cell."""
 import re
 
-from ..cases import overtaking
 from ..measure import results
-from . import file_tables, judge, promise_tables, verdicts
+from . import file_tables, judge, origin, overtaking_tables, promise_tables, verdicts
 from .tables import Table, change, number, ratio, times
-from .verdicts import (SCHEDS, WORKLOADS, is_slow, is_steady, pairs, rank,
-                       rate_counts, rate_name, sides, value)
+from .verdicts import (SCHEDS, WORKLOADS, is_slow, is_steady, pairs, rank, rate_counts,
+                       rate_name, sides, value)
 
 MAIN = "scaletest"
-
-
-def origin(records):
-    """Where figures come from: one line for each run behind a table, and one for
-    all runs that differ only in the cells they were to be of."""
-    groups = {}
-    for rec in records:
-        command = re.sub(r" --(only|part) ('[^']*'|\S+)", "", rec["command"])
-        groups.setdefault((rec.get("release"), rec.get("base"), command,
-                           rec.get("clock")), []).append(rec)
-    return [_origin(*rest, found) for rest, found in groups.items()]
-
-
-def _origin(release, base, command, clock, found):
-    dates = sorted({rec["date"] for rec in found})
-    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    cpus = ", ".join(map(str, sorted({rec["cpus"] for rec in found})))
-    kernels = sorted({rec["kernel"] for rec in found})
-    commands = {rec["command"] for rec in found}
-    if len(commands) == 1:
-        (command,) = commands
-    words = [f"Linux {release} ({', '.join(kernels)})"]
-    if base != "-":
-        words.append(f"base {base}")
-    words += series_of(found)
-    if clock == "counted":
-        words.append("seconds of counted instructions")
-    words += [f"{cpus} vCPUs" if base != "-" else f"{cpus} CPUs", when,
-              f"`{command}`"]
-    return "Measured: " + "; ".join(words)
-
-
-def series_of(records):
-    """`series ID`, each with the one that it was taken for, if it was."""
-    found = {(rec["series"], rec.get("taken", "")) for rec in records
-             if rec["kernel"] == "patched"}
-    return [f"series {name}" + (f" ({taken})" if taken else "")
-            for name, taken in sorted(found)]
 
 
 def judged(cells):
@@ -110,8 +71,8 @@ def gained(records):
     cells = pairs(r for r in records if r["what"] == "manycore")
     rows, used = [], []
     for name, cpus, words in GAINED:
-        row = {cell[3]: pair for cell, pair in cells.items()
-               if (cell[1], cell[4]) == (name, cpus)}
+        row = {cell.sched: pair for cell, pair in cells.items()
+               if (cell.workload, cell.cpus) == (name, cpus)}
         if not any("patched" in pair for pair in row.values()):
             continue
         used += [rec for sched in ("none", "mq-deadline", "bfq")
@@ -128,33 +89,21 @@ def gained(records):
                      figures(of, "ios_per_mtick"), *shown])
     return Table("I/Os per million ticks, base -> patched **share of none**",
                  ["load", "CPUs", "none", "mq-deadline", "bfq"], rows,
-                 spreads(used) + short_origin(used)) if rows else None
-
-
-def short_origin(records):
-    """One line for all, if there are any; RESULTS.md has the commands."""
-    if not records:
-        return []
-    dates = sorted(rec["date"][:10] for rec in records)
-    return ["Measured: " + "; ".join([
-        f"Linux {', '.join(sorted({rec['release'] for rec in records}))}",
-        *series_of(records),
-        dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}",
-        "commands in tools/report/RESULTS.md"])]
+                 spreads(used) + origin.short(used)) if rows else None
 
 
 def manycore(records):
     """The scaletest, then all other loads: schedulers across."""
     cells = pairs(r for r in records
                   if r["what"] == "manycore" and not is_slow(r))
-    main = {cell: pair for cell, pair in cells.items() if cell[1] == MAIN}
-    rest = {cell: pair for cell, pair in cells.items() if cell[1] != MAIN}
+    main = {cell: pair for cell, pair in cells.items() if cell.workload == MAIN}
+    rest = {cell: pair for cell, pair in cells.items() if cell.workload != MAIN}
     return [_manycore(title, part) for title, part in
             (("Scaletest", main), ("Other loads", rest)) if part]
 
 
 def _manycore(title, cells):
-    across = sorted({cell[3] for cell in cells}, key=lambda s: rank(s, SCHEDS))
+    across = sorted({cell.sched for cell in cells}, key=lambda s: rank(s, SCHEDS))
     by_row, found = {}, {cell: verdicts.of_cell(cell, pair)
                          for cell, pair in cells.items()}
     for cell, pair in cells.items():
@@ -167,7 +116,7 @@ def _manycore(title, cells):
     return Table(f"{title} on many CPUs: I/Os per million ticks (coherence "
                  "misses per I/O), base -> patched",
                  ["load", "device", "vCPUs"] + across, rows,
-                 foot(found.values()) + spreads(used) + rescues(used) + origin(used))
+                 foot(found.values()) + spreads(used) + rescues(used) + origin.lines(used))
 
 
 def spreads(records):
@@ -220,7 +169,7 @@ def parts(records):
         "there", ["part", *loads, "lines added", "in sum"], rows,
         ["Lines of kernel code, comments included, tests left out; in sum: "
          "of all parts so far. Each rate is judged beside base's.",
-         *judge.foot(verdict for row in found for verdict in row)] + origin(mine))]
+         *judge.foot(verdict for row in found for verdict in row)] + origin.lines(mine))]
 
 
 # ------------------------------------------------------------ slow disks
@@ -245,7 +194,7 @@ def slowdisk(records):
         if not cells:
             continue
         cells = dict(sorted(cells.items(), key=lambda c: (
-            c[0][2], c[0][1], c[0][4], rank(c[0][3], SCHEDS))))
+            c[0].device, c[0].workload, c[0].cpus, rank(c[0].sched, SCHEDS))))
         used = [rec for pair in cells.values() for rec in pair.values()]
         tables.append(Table(
             f"{title}, share of merged requests, KiB per request, "
@@ -253,7 +202,7 @@ def slowdisk(records):
             ["disk", "load", "vCPUs", "scheduler", "I/Os", "", "merged",
              "KiB", "verdict"],
             [slow_row(cell, pair) for cell, pair in cells.items()],
-            foot(judged(cells)) + rescues(used) + origin(used)))
+            foot(judged(cells)) + rescues(used) + origin.lines(used)))
     return tables
 
 
@@ -269,7 +218,7 @@ def plug(records):
     """What merges in plugs, and how often the device is told."""
     cells = pairs(r for r in records if r["what"] == "plugtest")
     cells = dict(sorted(cells.items(), key=lambda c: (
-        natural(c[0][2]), natural(c[0][1]), c[0][4], rank(c[0][3], SCHEDS))))
+        natural(c[0].device), natural(c[0].workload), c[0].cpus, rank(c[0].sched, SCHEDS))))
     rung = {cell: pair for cell, pair in cells.items()
             if any("doorbells" in rec["values"] for rec in pair.values())}
     merged = {cell: pair for cell, pair in cells.items() if cell not in rung}
@@ -286,11 +235,11 @@ def _plug(cells):
          "verdict"],
         [slow_row(cell, pair) for cell, pair in cells.items()],
         ["QEMU's NVMe takes the host's time, so its rate says nothing and is not judged."]
-        + foot(judged(cells)) + origin(used))
+        + foot(judged(cells)) + origin.lines(used))
 
 
 def _doorbells(cells):
-    across = sorted({cell[3] for cell in cells}, key=lambda s: rank(s, SCHEDS))
+    across = sorted({cell.sched for cell in cells}, key=lambda s: rank(s, SCHEDS))
     by_row = {}
     for cell, pair in cells.items():
         _, workload, device, sched, cpus = cell
@@ -303,7 +252,7 @@ def _doorbells(cells):
     return Table("Doorbells: writes to the submission queue's register per "
                  "request, base -> patched",
                  ["disk", "load", "vCPUs"] + across, rows,
-                 foot(judged(cells)) + origin(used))
+                 foot(judged(cells)) + origin.lines(used))
 
 
 # ------------------------------------------------------------ NVMe study
@@ -327,7 +276,7 @@ def nvme_study(records):
 def _nvme_study(records):
     cells = pairs(records)
     cells = dict(sorted(cells.items(), key=lambda c: (
-        c[0][2], natural(c[0][1]), rank(c[0][3], SCHEDS))))
+        c[0].device, natural(c[0].workload), rank(c[0].sched, SCHEDS))))
     rows = []
     for (cell, pair), found in zip(cells.items(), judged(cells)):
         _, workload, device, sched, _ = cell
@@ -344,7 +293,7 @@ def _nvme_study(records):
                  ["disk", "load", "scheduler", "IOPS", "", "usr", "sys",
                   *LATENCIES.values(), "spread", "verdict"], rows,
                  [f"Spread: of IOPS and of the mean latency from boot to boot, "
-                  f"if it is above {STEADY} %."] + foot(judged(cells)) + origin(records))
+                  f"if it is above {STEADY} %."] + foot(judged(cells)) + origin.lines(records))
 
 
 def scattered(pair):
@@ -390,7 +339,7 @@ def fio(records):
                 ["device", "job", "vCPUs", "scheduler", "IOPS", "", "usr",
                  "sys"] + (["lock wait %", "worst lock"] if lock else []),
                 [fio_row(cell, pair, lock) for cell, pair in cells.items()],
-                origin(used)))
+                origin.lines(used)))
     return tables
 
 
@@ -406,13 +355,13 @@ def running(records):
              percent(r["values"].get("sys")), r["release"]] for r in mine]
     return [Table("This machine's disk, running kernel: IOPS, usr %, sys %",
                   ["device", "job", "CPUs", "scheduler", "IOPS", "usr", "sys",
-                   "kernel"], rows, origin(mine))]
+                   "kernel"], rows, origin.lines(mine))]
 
 
 def tables(records):
     return verdicts.worse(records) \
-        + verdicts.summary(records, short_origin(records)) \
+        + verdicts.summary(records, origin.short(records)) \
         + manycore(records) + parts(records) + slowdisk(records) \
-        + promise_tables.tables(records, origin) + file_tables.tables(records, origin) \
-        + overtaking.tables(records, origin) + plug(records) \
+        + promise_tables.tables(records) + file_tables.tables(records) \
+        + overtaking_tables.tables(records) + plug(records) \
         + nvme_study(records) + fio(records) + running(records)

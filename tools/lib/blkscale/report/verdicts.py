@@ -3,7 +3,7 @@
 import statistics
 from dataclasses import dataclass, replace
 
-from ..cases import files, promises, workloads
+from ..cases import promises, workloads
 from ..measure import results
 from . import judge
 from .judge import BETTER, WORSE, Rule
@@ -22,7 +22,14 @@ KIB = Rule(least=0.02)
 DOORBELLS = Rule("less", least=0.02)
 # Its boots differ by a few parts in a thousand, with less than hundreds in flight.
 STUDY = {"iops": ("IOPS", Rule(least=0.02)), "lat_p99": ("p99", Rule("less"))}
-OTHERS = {"nvmestudy": STUDY, "files": files.JUDGED}
+# Of times, what is small on a disk of 100 us is none.
+FILES = {"commits": ("commits/s", Rule()),
+         "commit_p99": ("p99 ms", Rule("less", none=.05)),
+         "reads": ("reads/s", Rule()),
+         "read_p99": ("reads' p99 ms", Rule("less", none=.05)),
+         "start": ("median ms", Rule("less", none=2)),
+         "start_worst": ("worst ms", Rule("less", none=2))}
+OTHERS = {"nvmestudy": STUDY, "files": FILES}
 SIZES = {"merged": ("merged", MERGED), "kib": ("KiB", KIB)}
 
 
@@ -32,12 +39,9 @@ def rank(name, known):
 
 def pairs(records):
     """{cell: {kernel: record}} in the order in which tables show them."""
-    cells = {}
-    for rec in records:
-        cells.setdefault(results.key(rec), {})[rec["kernel"]] = rec
-    return dict(sorted(cells.items(), key=lambda item: (
-        rank(item[0][1], WORKLOADS), item[0][2], item[0][4],
-        rank(item[0][3], SCHEDS))))
+    return dict(sorted(results.pairs(records).items(), key=lambda item: (
+        rank(item[0].workload, WORKLOADS), item[0].device, item[0].cpus,
+        rank(item[0].sched, SCHEDS))))
 
 
 def value(pair, kernel, name):
@@ -96,7 +100,7 @@ def _figures(cell, pair):
 def figures(cell, pair):
     """{name: (title, rule)} of what is judged in a cell."""
     found = _figures(cell, pair)
-    if cell[3] not in UNCHANGED:
+    if cell.sched not in UNCHANGED:
         return found
     return {name: (title, replace(rule, least=NOTHING) if rule.better == "more" else rule)
             for name, (title, rule) in found.items()}
@@ -198,7 +202,7 @@ def failures(records):
     """Lines of what is worse, the confirmed and the worst first."""
     found = [one for one in find(records) if one.verdict.way == WORSE]
     found.sort(key=lambda one: (one.verdict.unconfirmed, -one.verdict.by))
-    return [f"{one.verdict}: {one.kind}, {one.cell[3]}, {one.title} {one.by}: {one.where}"
+    return [f"{one.verdict}: {one.kind}, {one.cell.sched}, {one.title} {one.by}: {one.where}"
             for one in found]
 
 
@@ -222,7 +226,7 @@ SETS = {f"Worse than before, confirmed by {judge.CONFIRMED} boots of each kernel
 def _groups(found):
     groups = {}
     for one in found:
-        groups.setdefault((one.kind, one.cell[3], one.title), []).append(one)
+        groups.setdefault((one.kind, one.cell.sched, one.title), []).append(one)
     return groups
 
 
@@ -271,7 +275,7 @@ def worse(records, short=False):
 def _rates(group):
     """In how many cells the rate is below base's, and the median of the ratios."""
     found = [one.ratio for one in group if one.title in ("rate", "IOPS") and one.ratio
-             and one.cell[0] != "promises"]
+             and one.cell.what != "promises"]
     return [f"{sum(r < 1 for r in found)} of {len(found)}",
             f"x{statistics.median(found):.3f}"] if found else ["", ""]
 
@@ -291,7 +295,7 @@ def summary(records, notes=(), short=False):
     groups = {}
     for one in find(records):
         kind = one.kind.partition(":")[0] if short else one.kind
-        groups.setdefault((kind, one.cell[3]), []).append(one)
+        groups.setdefault((kind, one.cell.sched), []).append(one)
     rows = [[*names, *_counts(group), *_rates(group)] for names, group in groups.items()]
     return [Table("Verdicts: cells in which a figure is worse or better than before",
                   ["table", "scheduler", "cells", *COUNTS, "rate below base in",

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import paths
-from ..prepare import git
 from ..guest.kernel_log import plain
+from ..prepare import git
 
 KNOWN = paths.ROOT / "tools/tests/races"	# those that base has as well
 DEPTH = 3		# innermost functions of an access that may count as its place

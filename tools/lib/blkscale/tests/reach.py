@@ -10,8 +10,8 @@ from pathlib import Path
 
 from .. import paths, proc
 from ..prepare import git
-from . import races
 from ..ui import die
+from . import races
 
 REASONS = paths.ROOT / "tools/tests/unreached"
 COUNTS = "gcov"			# folder with a guest's counts, in what it wrote
