@@ -176,7 +176,7 @@ def boot_once(cells, config="small", scale=1.0, profile=False, tell=None,
         profile=int(profile), clock=clock, **{"hang": HANG, **plugin})
     module = paths.obj(kernel, config) / "ours/tickdisk.ko"
     result = boot.run(
-        kernel=kernel, config=config, job=JOB, args=[lockstep.PROGRAMS, module],
+        kernel=kernel, config=config, job=JOB, args=[module],
         plugin=arguments, out=out, cpu_model=lockstep.CPU_MODEL,
         timeout=None, silent=400, on_output=tell,
         more=lockstep.shared_clock(clock), **machine(cells))
