@@ -249,11 +249,11 @@ class Doorbells(unittest.TestCase):
     def test_of_io_queues_since_a_place(self):
         guest = program("tools/bench/plugtest-guest")
         with tempfile.TemporaryDirectory() as folder, \
-                mock.patch.dict(os.environ, OUT=folder):
-            Path(folder, "qemu.trace").write_text(self.trace)
+                mock.patch.dict(os.environ, TRACE=f"{folder}/trace"):
+            Path(folder, "trace").write_text(self.trace)
             count, place = guest.rings()
             self.assertEqual((count, place), (2, len(self.trace)))
-            with open(Path(folder, "qemu.trace"), "a") as more:
+            with open(Path(folder, "trace"), "a") as more:
                 more.write(self.trace)
             self.assertEqual(guest.rings(place)[0], 2)
 
