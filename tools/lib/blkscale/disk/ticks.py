@@ -4,6 +4,7 @@ import contextlib
 import subprocess
 from pathlib import Path
 
+from ..ui import die
 from . import blockdev
 
 MODULE = Path("/sys/module/tickdisk")
@@ -12,7 +13,7 @@ MODULE = Path("/sys/module/tickdisk")
 def attach(module, settings):
     """Make a tick disk in place of the one that is there, if any; returns its node."""
     detach()
-    subprocess.run(["insmod", module, *settings], check=True)
+    _call("insmod", module, *settings)
     node = blockdev.wait_for("/dev/td0")
     # It has a CPU of its own: requests end where they came from.
     blockdev.put(blockdev.queue(node, "rq_affinity"), 2)
@@ -21,7 +22,13 @@ def attach(module, settings):
 
 def detach():
     if MODULE.exists():
-        subprocess.run(["rmmod", "tickdisk"], check=True)
+        _call("rmmod", "tickdisk")
+
+
+def _call(*words):
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        die(done.stderr.strip() or f"{words[0]} failed")
 
 
 @contextlib.contextmanager
