@@ -49,34 +49,3 @@ null_remove() {
 	rmdir "/sys/kernel/config/nullb/$1" ||
 		guest_die "cannot remove null_blk $1"
 }
-
-# load_module FILE|NAME [PARAMETER...]: nothing to do for one that is there
-load_module() {
-	lm_name=${1##*/}
-	lm_name=$(echo "${lm_name%%.*}" | tr - _)
-	[ -d "/sys/module/$lm_name" ] && return
-	case $1 in
-	*/*) insmod "$@" ;;
-	*) modprobe "$@" ;;
-	esac || guest_die "cannot load $1"
-}
-
-# disk_stat DISK r|w: completed I/Os, merged I/Os, sectors
-disk_stat() {
-	# shellcheck disable=SC2046
-	set -- "$2" $(cat "/sys/block/$1/stat")
-	[ "$1" = r ] && echo "$2 $3 $4" || echo "$6 $7 $8"
-}
-
-# disk_since DISK r|w "IOS MERGED SECTORS": the same, counted from there on
-disk_since() {
-	# shellcheck disable=SC2046
-	set -- $(disk_stat "$1" "$2") $3
-	echo "$(($1 - $4)) $(($2 - $5)) $(($3 - $6))"
-}
-
-# merge_share IOS MERGED SECTORS: merged share and KiB per request
-merge_share() {
-	awk -v i="$1" -v m="$2" -v s="$3" 'BEGIN {
-		printf "%.3f %.2f\n", i + m ? m / (i + m) : 0, i ? s / 2 / i : 0 }'
-}

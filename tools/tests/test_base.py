@@ -7,8 +7,8 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from blkscale import apt, base, qemu
-from test_ui import error_of
+from blkscale.prepare import apt, base, qemu
+from helpers import error_of
 
 URIS = """\
 'cdrom://Debian/dists/bookworm/main/binary-amd64/Packages.xz' x 0

@@ -14,8 +14,10 @@ from unittest import mock
 
 TOOLS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TOOLS / "lib"), str(TOOLS / "tests")]
-from blkscale import blockdev, cells, fio, inuse, lockstat, study  # noqa: E402
-from test_check import program  # noqa: E402
+from blkscale.cases import nvme_study  # noqa: E402
+from blkscale.disk import blockdev, fio, guard, lockstat  # noqa: E402
+from blkscale.measure import runs  # noqa: E402
+from helpers import program  # noqa: E402
 
 RUN, SLOWDISK = TOOLS / "bench/run", TOOLS / "bench/slowdisk"
 PLUGTEST, NVMESTUDY = TOOLS / "bench/plugtest", TOOLS / "bench/nvmestudy"
@@ -111,14 +113,14 @@ class Statistics(unittest.TestCase):
                          {"lock": 0, "lock_name": None})
 
     def test_boots_alternate(self):
-        self.assertEqual(cells.order(["base", "patched"], 3),
+        self.assertEqual(runs.order(["base", "patched"], 3),
                          ["base", "patched", "patched", "base",
                           "base", "patched"])
 
     def test_only_counted_time_runs_side_by_side(self):
         kernels = ["base", "patched"]
-        self.assertEqual(cells.rounds(kernels, 2, "counted"), [kernels] * 2)
-        self.assertEqual(cells.rounds(kernels, 1, "host"),
+        self.assertEqual(runs.rounds(kernels, 2, "counted"), [kernels] * 2)
+        self.assertEqual(runs.rounds(kernels, 1, "host"),
                          [["base"], ["patched"]])
 
     def test_a_failing_guest_ends_the_round(self):
@@ -127,9 +129,9 @@ class Statistics(unittest.TestCase):
                 raise SystemExit(70)
             return 1
         with self.assertRaises(SystemExit) as end:
-            cells.together(["base", "patched"], work)
+            runs.together(["base", "patched"], work)
         self.assertEqual(end.exception.code, 70)
-        self.assertEqual(cells.together(["base"], work), [("base", 1)])
+        self.assertEqual(runs.together(["base"], work), [("base", 1)])
 
     def test_medians_and_runs(self):
         def boot(iops):
@@ -137,7 +139,7 @@ class Statistics(unittest.TestCase):
                      "release": "7.3.4", "values": {"iops": iops}}]
         boots = [("base", boot(1)), ("patched", boot(8)), ("base", boot(5)),
                  ("base", boot(4))]
-        base, patched = cells.merge(boots, "slowdisk", "x", 2)
+        base, patched = runs.merge(boots, "slowdisk", "x", 2)
         self.assertEqual(base["values"], {"iops": 4})
         self.assertEqual([r["iops"] for r in base["runs"]], [1, 5, 4])
         self.assertEqual(patched["values"], {"iops": 8})
@@ -177,7 +179,7 @@ class Disk:
         self.write("sdx1/dev", "8:17")
 
     def why(self, name="sdx"):
-        return inuse.why_not(name, self.sys, self.proc)
+        return guard.why_not(name, self.sys, self.proc)
 
 
 class Arrays(unittest.TestCase):
@@ -247,11 +249,11 @@ class Doorbells(unittest.TestCase):
     def test_of_io_queues_since_a_place(self):
         guest = program("tools/bench/plugtest-guest")
         with tempfile.TemporaryDirectory() as folder, \
-                mock.patch.dict(os.environ, OUT=folder):
-            Path(folder, "qemu.trace").write_text(self.trace)
+                mock.patch.dict(os.environ, TRACE=f"{folder}/trace"):
+            Path(folder, "trace").write_text(self.trace)
             count, place = guest.rings()
             self.assertEqual((count, place), (2, len(self.trace)))
-            with open(Path(folder, "qemu.trace"), "a") as more:
+            with open(Path(folder, "trace"), "a") as more:
                 more.write(self.trace)
             self.assertEqual(guest.rings(place)[0], 2)
 
@@ -264,11 +266,11 @@ class Study(unittest.TestCase):
         self.assertEqual(len(args.each), 16)
 
     def test_cells_with_many_in_flight_take_longer(self):
-        self.assertEqual(study.seconds(2, 1, 2048), 2)
-        self.assertEqual(study.seconds(2, 4, "1024"), 2 * study.LONGER)
+        self.assertEqual(nvme_study.seconds(2, 1, 2048), 2)
+        self.assertEqual(nvme_study.seconds(2, 4, "1024"), 2 * nvme_study.LONGER)
 
     def test_parts_of_a_profile(self):
-        parts = study.parts({"[user]": 5, "__nvmet_req_init": 1, "nvme_queue_rq": 2,
+        parts = nvme_study.parts({"[user]": 5, "__nvmet_req_init": 1, "nvme_queue_rq": 2,
                              "nvme_loop_queue_rq": 4, "__bfq_x": 8, "dd_y": 16,
                              "blk_mq_z": 32, "memcpy": 64})
         self.assertEqual({name: count for name, count in parts.items() if count},
@@ -326,7 +328,7 @@ class InUse(unittest.TestCase):
                            ("nr_requests", "64"), ("iosched/fifo", "7")):
             (queue / name).write_text(text + "\n")
         with self.assertRaises(KeyboardInterrupt):
-            with inuse.Kept("sdx", self.disk.sys):
+            with guard.Kept("sdx", self.disk.sys):
                 (queue / "scheduler").write_text("[bfq]\n")
                 (queue / "nr_requests").write_text("256\n")
                 (queue / "iosched/fifo").write_text("9\n")

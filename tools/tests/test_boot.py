@@ -9,9 +9,9 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from blkscale import boot, paths
-from test_check import program
-from test_ui import error_of, gone
+from blkscale import paths
+from blkscale.guest import boot
+from helpers import error_of, gone, program
 
 GOOD = "echo up >$OUT/console.log; echo hello >>$OUT/job.log; echo 0 >$OUT/status"
 
@@ -112,7 +112,7 @@ class BootTest(unittest.TestCase):
 
     def test_qemu_does_not_outlive_us(self):
         code = ("import sys; sys.path.insert(0, sys.argv[1])\n"
-                "from blkscale import boot\n"
+                "from blkscale.guest import boot\n"
                 "boot.qemu.command = lambda: (['sh', '-c', 'echo $$ >$0/pid; "
                 "exec sleep 60', sys.argv[2]], {})\n"
                 "boot.run(kernel=sys.argv[3], job='true', accel='tcg', "

@@ -1,30 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 """The runner of the tests: counting, and every way a group can go wrong."""
 import contextlib
-import importlib.machinery
-import importlib.util
 import io
 import re
 import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
 
 from blkscale import paths, tap
-from test_ui import gone
-
-
-def program(path):
-    """A program without suffix, as a module."""
-    path = paths.ROOT / path
-    loader = importlib.machinery.SourceFileLoader(path.name, str(path))
-    module = importlib.util.module_from_spec(
-        importlib.util.spec_from_loader(path.name, loader))
-    sys.modules[path.name] = module		# dataclasses look there
-    loader.exec_module(module)
-    return module
+from helpers import gone, program
 
 
 check = program("tools/check")
@@ -162,7 +148,7 @@ class PlanTest(unittest.TestCase):
 
     def test_a_group_that_cannot_be_prepared_fails(self):
         steps, total = mock.MagicMock(), check.Total()
-        with mock.patch.object(check.prepare, "run", return_value=1), \
+        with mock.patch.object(check.needs, "run", return_value=1), \
                 contextlib.redirect_stdout(io.StringIO()):
             done = {}
             check.run_group("series", steps, done, total)

@@ -9,8 +9,12 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from blkscale import cells, files, filetables, kernel, paths, report, results
-from test_check import program
+from blkscale import paths
+from blkscale.cases import files, loads
+from blkscale.measure import results
+from blkscale.prepare import kernel
+from blkscale.report import file_tables
+from helpers import program
 from test_report import rec
 
 PROGRAM = program("tools/bench/files")
@@ -63,7 +67,7 @@ class Figures(unittest.TestCase):
 
 class Tables(unittest.TestCase):
     def table(self, *records):
-        (found,) = filetables.tables(records, report.origin)
+        (found,) = file_tables.tables(records)
         return found
 
     def row(self, *records):
@@ -94,7 +98,7 @@ class Tables(unittest.TestCase):
         start = rec("bfq", "base", 2, {"start": 30, "start_worst": 80, "copy": 50},
                     "files", START, files.SCSI)
         titles = [table.title for table in
-                  filetables.tables([start, cell("base", 400)], report.origin)]
+                  file_tables.tables([start, cell("base", 400)])]
         self.assertEqual([title.split()[0] for title in titles],
                          ["Databases", "Programs"])
 
@@ -102,8 +106,8 @@ class Tables(unittest.TestCase):
         traced = rec("bfq", "patched", 2, {"iops": 1, "commits": 5,
                                            "parts: read": [3, 1]}, files.WHY, LOAD,
                      files.SCSI)
-        self.assertEqual(filetables.tables([traced], report.origin), [])
-        rows = filetables.why_table([traced, cell("base", 400)], report.origin).rows
+        self.assertEqual(file_tables.tables([traced]), [])
+        rows = file_tables.why_table([traced, cell("base", 400)]).rows
         self.assertEqual([row[3:] for row in rows], [["read", "3", "1", "0.75"]])
 
 
@@ -165,7 +169,7 @@ class Loads(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory(dir=paths.BUILD, prefix="test-files-")
         cls.addClassCleanup(cls.folder.cleanup)
         with mock.patch.object(paths, "BUILD", Path(cls.folder.name)):
-            cells.build("files")
+            loads.build("bench/files")
         cls.data = Path(cls.folder.name, "data")
         cls.data.mkdir()
         subprocess.run([cls.program(), "prepare", cls.data], check=True)

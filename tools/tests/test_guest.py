@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The program that runs the selftests in guests, with no guest."""
 import contextlib
-import importlib.machinery
-import importlib.util
 import io
 import os
 import re
@@ -15,21 +13,12 @@ from types import SimpleNamespace
 from unittest import mock
 
 from blkscale import paths, tap
-from test_ui import error_of
+from helpers import error_of, program
 
 SELFTESTS = paths.ROOT / "tools/testing/selftests/block"
 
 
-def load():
-    path = str(paths.ROOT / "tools/tests/guest")
-    loader = importlib.machinery.SourceFileLoader("guest", path)
-    module = importlib.util.module_from_spec(
-        importlib.util.spec_from_loader("guest", loader))
-    loader.exec_module(module)
-    return module
-
-
-guest = load()
+guest = program("tools/tests/guest")
 
 
 class ReaderTest(unittest.TestCase):
@@ -111,7 +100,7 @@ class BootTest(unittest.TestCase):
                                    stderr="")
         found = guest.Unprinted()
         with mock.patch.object(guest.boot, "run", run), \
-                mock.patch.object(guest.blkload, "build"), \
+                mock.patch.object(guest.loads, "build"), \
                 contextlib.redirect_stderr(io.StringIO()):
             spec = guest.Boot("x", ["order"])
             guest.run_boot(spec, self.ARGS, found)
@@ -158,7 +147,7 @@ class BootTest(unittest.TestCase):
                 stderr="x.c:1: Assertion `y' failed.\n" if bad else "")
         found = guest.Unprinted()
         with mock.patch.object(guest.boot, "run", run), \
-                mock.patch.object(guest.blkload, "build"), \
+                mock.patch.object(guest.loads, "build"), \
                 contextlib.redirect_stderr(io.StringIO()):
             guest.run_boot(guest.Boot("x", ["order", "qd1"]), self.ARGS, found)
         self.assertEqual(runs, [["order", "qd1"], ["qd1"]])
@@ -221,7 +210,7 @@ class BootTest(unittest.TestCase):
             args = SimpleNamespace(config="debug+kcsan", cpus=4, kinds=None,
                                    record=False)
             with mock.patch.object(guest.boot, "run", run), \
-                    mock.patch.object(guest.blkload, "build"), \
+                    mock.patch.object(guest.loads, "build"), \
                     mock.patch.object(guest.races, "symbols", return_value=()), \
                     mock.patch.object(guest.races, "layer", return_value={"a", "c"}), \
                     mock.patch.object(guest.races, "changed", return_value=ours), \

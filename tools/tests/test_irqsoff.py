@@ -8,7 +8,7 @@ from pathlib import Path
 
 TOOLS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TOOLS / "lib"), str(TOOLS / "tests")]
-from test_check import program  # noqa: E402
+from helpers import program  # noqa: E402
 
 IRQSOFF = TOOLS / "bench/irqsoff"
 

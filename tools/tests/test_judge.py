@@ -4,8 +4,10 @@ import math
 import random
 import unittest
 
-from blkscale import files, judge, report, results, verdicts
-from blkscale.judge import BETTER, SAME, WORSE, Rule
+from blkscale.cases import files
+from blkscale.measure import results
+from blkscale.report import judge, sections, verdicts
+from blkscale.report.judge import BETTER, SAME, WORSE, Rule
 from test_report import rec, study
 
 LESS = Rule("less")
@@ -220,7 +222,7 @@ class Others(unittest.TestCase):
         records = [rec("bfq", kernel, 2, {"commits": n}, "files", load, files.SCSI,
                        runs=[{"commits": n}] * 3)
                    for kernel, n in (("base", 100), ("patched", 50))]
-        self.assertIn(what, [table.title for table in report.tables(records)])
+        self.assertIn(what, [table.title for table in sections.tables(records)])
         (line,) = verdicts.failures(records)
         self.assertIn("files, bfq, commits/s x0.50", line)
 

@@ -5,7 +5,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from blkscale import kernel
+from blkscale.prepare import kernel
 
 
 class Configuration(unittest.TestCase):

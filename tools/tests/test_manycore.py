@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
 """The many-core measurement's pure parts: plans, logs, attribution, table."""
-import importlib.machinery
-import importlib.util
 import itertools
 import os
 import shutil
@@ -14,9 +12,13 @@ import unittest.mock
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
-from blkscale import (lockstep, manycore, paths, results,  # noqa: E402
-                      symbols, workloads)
-from blkscale.manycore import Cell, Outcome  # noqa: E402
+from blkscale import paths  # noqa: E402
+from blkscale.cases import workloads  # noqa: E402
+from blkscale.guest import lockstep, symbols  # noqa: E402
+from blkscale.measure import manycore, results  # noqa: E402
+from blkscale.measure.manycore import KernelCell, Outcome  # noqa: E402
+from blkscale.report import manycore_table  # noqa: E402
+from helpers import program  # noqa: E402
 
 WARM_UP = """\
 cell ticks=4000000 misses=1 atomics=1 skews=0 batches=25 quiet=9 wall=2.50
@@ -107,7 +109,7 @@ class Work(unittest.TestCase):
 
     def test_the_work_is_the_same_for_kernels_and_schedulers(self):
         for name in workloads.WORKLOADS:
-            plans = {manycore.plan_text([Cell(name, sched, 8, kernel)], 1)
+            plans = {manycore.plan_text([KernelCell(name, sched, 8, kernel)], 1)
                      .replace(f"|{sched}|", "||")
                      for sched in workloads.SCHEDS
                      for kernel in ("base", "patched", "/a/tree")}
@@ -116,7 +118,7 @@ class Work(unittest.TestCase):
     def test_cells_of_a_boot(self):
         cells = [("disk-seq4", "bfq", 4), ("scsi", "bfq", 4),
                  ("few-cpus", "none", 4), ("flash8", "bfq", 4)]
-        plan = self.run_module().boots(cells, ["base", "patched"], 1)
+        plan = program("tools/manycore/run").boots(cells, ["base", "patched"], 1)
         self.assertEqual(
             [(title, [c.workload for c in mine]) for title, _, mine in plan],
             [(f"{kernel} kernel, 4 vCPUs{machine}", names)
@@ -133,7 +135,7 @@ class Work(unittest.TestCase):
                                   ("few-cpus", "4,maxcpus=128", slow),
                                   ("host16-32", 4, host)]:
             self.assertEqual(
-                manycore.machine([Cell(name, "none", 4, "base")]),
+                manycore.machine([KernelCell(name, "none", 4, "base")]),
                 {"cpus": cpus, "append": f"{lockstep.APPEND} {words}"})
 
     def test_the_runs_behind_a_median_are_kept(self):
@@ -155,17 +157,8 @@ class Work(unittest.TestCase):
         self.assertEqual([results.wide({"spread": share})
                           for share in (0.05, 0.061, None)], ["", " ±6%", ""])
 
-    @staticmethod
-    def run_module():
-        path = str(paths.ROOT / "tools/manycore/run")
-        loader = importlib.machinery.SourceFileLoader("manycore_run", path)
-        module = importlib.util.module_from_spec(
-            importlib.util.spec_from_loader("manycore_run", loader))
-        loader.exec_module(module)
-        return module
-
     def test_the_short_table_is_part_of_the_full_one(self):
-        run = self.run_module()
+        run = program("tools/manycore/run")
         short, full = ({cell for names, scheds, counts in blocks
                         for cell in itertools.product(names, scheds, counts)}
                        for blocks in (run.QUICK, run.FULL))
@@ -184,7 +177,7 @@ class Work(unittest.TestCase):
             self.assertLessEqual(set(names), set(workloads.WORKLOADS))
 
     def test_plan(self):
-        line = manycore.plan_text([Cell("flash8", "none", 4, "base")], 1)
+        line = manycore.plan_text([KernelCell("flash8", "none", 4, "base")], 1)
         number, device, sched, weights, options, load = \
             line.strip().split("|")
         self.assertEqual((number, sched, weights, options),
@@ -197,11 +190,11 @@ class Work(unittest.TestCase):
     def test_options_of_a_plan(self):
         for name, wanted in [("raised", "raised"), ("scaletest", ""),
                              ("host16-32", "nr_requests=32")]:
-            line = manycore.plan_text([Cell(name, "bfq", 4, "base")], 1)
+            line = manycore.plan_text([KernelCell(name, "bfq", 4, "base")], 1)
             self.assertEqual(line.split("|")[4], wanted)
 
     def test_raised_is_scaletest_with_raised_processes(self):
-        raised, plain = (manycore.plan_text([Cell(name, "bfq", 4, "base")], 1)
+        raised, plain = (manycore.plan_text([KernelCell(name, "bfq", 4, "base")], 1)
                          for name in ("raised", "scaletest"))
         self.assertEqual(raised, plain.replace("|||", "||raised|"))
 
@@ -255,7 +248,7 @@ class Load(unittest.TestCase):
 
 
 class Settling(unittest.TestCase):
-    cells = [Cell("scaletest", s, 4, "base") for s in ("none", "bfq", "kyber")]
+    cells = [KernelCell("scaletest", s, 4, "base") for s in ("none", "bfq", "kyber")]
 
     def settle(self, log=LOG, job=JOB, trouble=None, status=0):
         with tempfile.TemporaryDirectory() as folder:
@@ -277,7 +270,7 @@ class Settling(unittest.TestCase):
         job = JOB.replace("2000000,100,0,0,0", "2000000,100,0,0,0,25")
         self.assertNotIn("share", self.settle(job=job)[self.cells[0]].values)
         with unittest.mock.patch.object(
-                self, "cells", [Cell("two-groups", "bfq", 4, "base")]):
+                self, "cells", [KernelCell("two-groups", "bfq", 4, "base")]):
             values = self.settle(job=job.partition("begin 1")[0])[
                 self.cells[0]].values
         self.assertEqual(values["share"], .25)
@@ -331,15 +324,15 @@ done 1 warm-up warm-up 2000000,100,15,5,90
 class Table(unittest.TestCase):
     def outcome(self):
         values = {"ios_per_mtick": 100.0, "misses_per_io": 80.0}
-        return {Cell("scaletest", "bfq", 8, "base"): Outcome(values),
-                Cell("scaletest", "bfq", 8, "patched"):
+        return {KernelCell("scaletest", "bfq", 8, "base"): Outcome(values),
+                KernelCell("scaletest", "bfq", 8, "patched"):
                     Outcome({**values, "ios_per_mtick": 170.0}),
-                Cell("scaletest", "none", 8, "base"): Outcome(values),
-                Cell("scaletest", "none", 8, "patched"):
+                KernelCell("scaletest", "none", 8, "base"): Outcome(values),
+                KernelCell("scaletest", "none", 8, "patched"):
                     Outcome(trouble="hung")}
 
     def test_base_beside_patched(self):
-        header, table = manycore.rows(self.outcome(), ["base", "patched"])
+        header, table = manycore_table.rows(self.outcome(), ["base", "patched"])
         self.assertEqual(table[0][:6],
                          ["scaletest", "8", "bfq", "100.0", "170.0", "1.70"])
         self.assertEqual(table[1][3:6], ["100.0", "FAILED", ""])
@@ -347,17 +340,17 @@ class Table(unittest.TestCase):
 
     def test_a_wide_spread_is_shown(self):
         outcome = self.outcome()
-        outcome[Cell("scaletest", "bfq", 8, "base")].values["spread"] = .07
-        _, table = manycore.rows(outcome, ["base", "patched"])
+        outcome[KernelCell("scaletest", "bfq", 8, "base")].values["spread"] = .07
+        _, table = manycore_table.rows(outcome, ["base", "patched"])
         self.assertEqual(table[0][3:6], ["100.0 ±7%", "170.0", "1.70"])
 
     def test_one_kernel_has_no_ratio(self):
-        header, _ = manycore.rows(self.outcome(), ["base"])
+        header, _ = manycore_table.rows(self.outcome(), ["base"])
         self.assertNotIn("ratio", header)
 
     def test_layout_lines_up(self):
-        lines = manycore.layout(
-            *manycore.rows(self.outcome(), ["base", "patched"])).splitlines()
+        lines = manycore_table.text(
+            *manycore_table.rows(self.outcome(), ["base", "patched"])).splitlines()
         self.assertEqual(len(lines), 4)
         self.assertIn("base", lines[0])
         self.assertIn("I/Os per Mtick", lines[1])

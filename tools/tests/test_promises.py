@@ -9,8 +9,12 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from blkscale import breaks, cells, paths, promised, promises, readme, report, results, verdicts
-from test_check import program
+from blkscale import paths
+from blkscale.cases import loads, promises
+from blkscale.measure import results, runs
+from blkscale.report import promise_tables, readme, verdicts
+from blkscale.tests import breaks
+from helpers import program
 from test_report import rec
 
 PROGRAM = program("tools/bench/promises")
@@ -35,7 +39,7 @@ def shares(kernel, *ratios):
 
 
 def verdict(*records):
-    ((name, pair),) = promised.by_cell(records).items()
+    ((name, pair),) = promise_tables.by_cell(records).items()
     return verdicts.words(verdicts.of_cell(name, pair))
 
 
@@ -163,7 +167,7 @@ class Cases(unittest.TestCase):
         base = cell("base", [self.started(*[9] * 5, cut=0)] * 3, name)
         patched = cell("patched", [self.started(cut=5)] * 3, name)
         self.assertRegex(verdict(base, patched), "^worse, unconfirmed .*: cut off")
-        (table,) = promised.tables([base, patched], report.origin)
+        (table,) = promise_tables.tables([base, patched])
         self.assertIn("cut off", table.header)
 
     def test_a_break_for_each_kind_finds_its_cells(self):
@@ -207,8 +211,8 @@ class Program(unittest.TestCase):
         with tempfile.TemporaryDirectory() as where, \
                 mock.patch.object(paths, "RESULTS", Path(where)), \
                 mock.patch.object(PROGRAM, "boot", boot), \
-                mock.patch.object(cells, "build"), \
-                mock.patch.object(cells, "kernels", lambda t: t.split(",")), \
+                mock.patch.object(loads, "build"), \
+                mock.patch.object(runs, "kernels", lambda t: t.split(",")), \
                 mock.patch("sys.argv", ["promises", "--strict", "--kernels",
                                         "base,/tree", "--only", LATENCY]), \
                 contextlib.redirect_stdout(io.StringIO()) as out, \
@@ -230,7 +234,7 @@ class Confirm(unittest.TestCase):
                shares("base", *[9.9] * 8), shares("patched", *[50] * 8)]
 
     def arguments(self, *argv, records=None):
-        with mock.patch.object(cells, "kernels", lambda text: text.split(",")), \
+        with mock.patch.object(runs, "kernels", lambda text: text.split(",")), \
                 tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             file.write(readme.lines(self.RECORDS if records is None else records))
             file.flush()
@@ -268,7 +272,7 @@ class Tables(unittest.TestCase):
                shares("base", 9, 9, 9), shares("patched", 9, 9, 9)]
 
     def test_rows(self):
-        first, second = promised.tables(self.RECORDS, report.origin)
+        first, second = promise_tables.tables(self.RECORDS)
         (row,) = first.rows
         self.assertEqual(row[:3], ["QD1 reader beside QD512", DISK, "bfq"])
         self.assertIn("7.10 -> 14.5", row)
@@ -286,7 +290,7 @@ class Tables(unittest.TestCase):
                           f"QD1 reader beside QD512, {DISK}"])
 
     def test_old_names_are_left_out(self):
-        self.assertEqual(promised.by_cell([cell("base", [{}], "latency: x")]),
+        self.assertEqual(promise_tables.by_cell([cell("base", [{}], "latency: x")]),
                          {})
 
 
@@ -295,7 +299,7 @@ class Tasks(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cells.build("tasks")
+        loads.build("bench/tasks")
 
     def tasks(self, *argv):
         return subprocess.run([paths.BUILD / "bench/tasks", *argv],

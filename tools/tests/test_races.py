@@ -5,7 +5,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from blkscale import races
+from blkscale.tests import races
 
 RULE = "[    9.1] " + "=" * 66 + "\r\n"
 REPORT = RULE + """\

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Which added lines ran: gcov's output, diffs, and the list of reasons."""
 import contextlib
-import importlib.machinery
-import importlib.util
 import io
 import json
 import os
@@ -13,8 +11,10 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from blkscale import kernel, paths, reach
-from test_ui import error_of
+from blkscale import paths
+from blkscale.prepare import kernel
+from blkscale.tests import reach
+from helpers import error_of, program
 
 SOURCE = """\
 static int small(int a)
@@ -243,20 +243,11 @@ class KernelTest(unittest.TestCase):
             self.assertEqual(kernel.counted("tree", "debug"), [])
 
 
-def load():
-    loader = importlib.machinery.SourceFileLoader("reach_program",
-                                                  str(paths.ROOT / "tools/tests/reach"))
-    module = importlib.util.module_from_spec(
-        importlib.util.spec_from_loader("reach_program", loader))
-    loader.exec_module(module)
-    return module
-
-
 class ProgramTest(unittest.TestCase):
     """The program without kernel and guest."""
 
     def setUp(self):
-        self.program = load()
+        self.program = program("tools/tests/reach")
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.build = Path(folder.name)
@@ -270,7 +261,7 @@ class ProgramTest(unittest.TestCase):
                 (paths, "bzimage", lambda *_: self.build / "bzImage"),
                 (reach, "read_counts", lambda folders, _: {}),
                 (reach, "lines_of", lambda *_: self.lines),
-                (self.program.prepare, "call", self.call)):
+                (self.program.needs, "call", self.call)):
             patch = mock.patch.object(target, name, what)
             patch.start()
             self.addCleanup(patch.stop)

@@ -13,8 +13,8 @@ from unittest import mock
 
 TOOLS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TOOLS / "lib"))
-from blkscale import (readme, report, results, svg, tables,  # noqa: E402
-                      verdicts)
+from blkscale.measure import results  # noqa: E402
+from blkscale.report import readme, sections, svg, tables, verdicts  # noqa: E402
 
 
 def rec(sched, kernel, cpus, values, what="manycore", workload="scaletest",
@@ -48,7 +48,7 @@ class Verdicts(unittest.TestCase):
     base = slow("base", 1000, .9, 40)
 
     def verdict(self, base, patched):
-        (table,) = report.slowdisk([base, patched])
+        (table,) = sections.slowdisk([base, patched])
         return table.rows[0][-1]
 
     def worse(self, words):
@@ -80,7 +80,7 @@ class Verdicts(unittest.TestCase):
                          "same")
 
     def test_one_side_only(self):
-        (table,) = report.slowdisk([self.base])
+        (table,) = sections.slowdisk([self.base])
         self.assertEqual(table.rows[0][-1], "")
 
     def test_too_few_boots(self):
@@ -104,7 +104,7 @@ class Plugs(unittest.TestCase):
     def test_writes_at_a_member(self):
         base, patched = ({"iops": 100, "merged": share, "kib": kib}
                          for share, kib in ((.469, 7.53), (.938, 64)))
-        (table,) = report.plug([
+        (table,) = sections.plug([
             plugged("base", "2 streams", base, clock="counted"),
             plugged("patched", "2 streams", patched, clock="counted")])
         self.assertEqual(table.rows, [["raid1 of 2", "2 streams", "2", "none",
@@ -117,7 +117,7 @@ class Plugs(unittest.TestCase):
                 ({"merged": .5}, "host", "merged x0.56"),
                 ({"iops": 50}, "host", "same"),
                 ({"iops": 50}, "counted", "rate x0.50")):
-            (table,) = report.plug([
+            (table,) = sections.plug([
                 plugged("base", "a", values, clock=clock, runs=[values] * 3),
                 plugged("patched", "a", {**values, **lost}, clock=clock,
                         runs=[{**values, **lost}] * 3)])
@@ -129,25 +129,25 @@ class Plugs(unittest.TestCase):
                          {"iops": 9, "doorbells": rung}, "bfq", "NVMe")
                  for batch in (16, 8, 1)
                  for kernel, rung in (("base", 1), ("patched", 1 / batch))]
-        (table,) = report.plug(found)
+        (table,) = sections.plug(found)
         self.assertEqual(table.header[-1], "bfq")
         self.assertEqual([row[-1] for row in table.rows],
                          ["1.000 -> 1.000", "1.000 -> 0.125", "1.000 -> 0.062"])
 
     def test_a_scheduler_that_was_not_measured(self):
-        (table,) = report.plug([
+        (table,) = sections.plug([
             plugged("base", "1", {"iops": 9, "doorbells": 1}, "bfq"),
             plugged("base", "2", {"iops": 9, "doorbells": 1}, "none")])
         self.assertEqual([row[-2:] for row in table.rows],
                          [["", "1.000"], ["1.000", ""]])
 
     def test_nothing_measured(self):
-        self.assertEqual(report.plug(SCALING), [])
+        self.assertEqual(sections.plug(SCALING), [])
 
 
 class Tables(unittest.TestCase):
     def test_scaling_table(self):
-        (table,) = report.manycore(SCALING)
+        (table,) = sections.manycore(SCALING)
         self.assertEqual(table.header, ["load", "device", "vCPUs", "none",
                                         "mq-deadline"])
         self.assertEqual(table.rows[1],
@@ -157,34 +157,34 @@ class Tables(unittest.TestCase):
         values = {"ios_per_mtick": 100, "misses_per_io": 9}
         records = [rec("bfq", "base", 8, {**values, "spread": .049}),
                    rec("bfq", "patched", 8, {**values, "spread": .071})]
-        (table,) = report.manycore(records)
+        (table,) = sections.manycore(records)
         self.assertEqual(table.rows[0][-1],
                          "100 (9) -> 100 ±7% (9) **x1.00**")
         self.assertIn("above 5%", table.notes[-2])
-        self.assertNotIn("±", "".join(report.manycore(records[:1])[0].notes))
+        self.assertNotIn("±", "".join(sections.manycore(records[:1])[0].notes))
         disk = [rec("bfq", r["kernel"], 4, {**r["values"], "merged": .5,
                                             "kib": 8}, device="hard disk 32")
                 for r in records]
-        self.assertEqual(report.slowdisk(disk)[0].rows[0][4],
+        self.assertEqual(sections.slowdisk(disk)[0].rows[0][4],
                          "100 -> 100 ±7%")
 
     def test_origin_is_complete(self):
-        line = report.manycore(SCALING)[0].notes[-1]
+        line = sections.manycore(SCALING)[0].notes[-1]
         for word in ("7.3.4", "base 7.3.4-1", "0123abcd", "1, 16 vCPUs",
                      "2026-01-02T03:04", "`make scaletest`"):
             self.assertIn(word, line)
 
     def test_rescued_work_is_shown(self):
         one = rec("bfq", "base", 4, {"rescued": 3})
-        found = report.rescues([one])
+        found = sections.rescues([one])
         self.assertIn(f"{one['workload']} at 4, bfq, base: 3", found[0])
 
     def test_hard_disk_is_judged_not_scaled(self):
         records = [rec("bfq", kernel, 4, {"ios_per_mtick": 50, "merged": .5,
                                           "kib": 8}, device="hard disk d32")
                    for kernel in ("base", "patched")]
-        self.assertEqual(report.manycore(records), [])
-        (table,) = report.slowdisk(records)
+        self.assertEqual(sections.manycore(records), [])
+        (table,) = sections.slowdisk(records)
         self.assertEqual(table.rows[0][-1], "1+1 boots")
 
     def test_a_loss_on_many_cpus_is_marked_in_its_cell(self):
@@ -192,19 +192,19 @@ class Tables(unittest.TestCase):
         less = [{"ios_per_mtick": value} for value in (90, 91, 92)]
         found = [rec("none", "base", 8, runs[1], runs=runs, boots=[1, 1, 1]),
                  rec("none", "patched", 8, less[1], runs=less, boots=[1, 1, 1])]
-        (table,) = report.manycore(found)
+        (table,) = sections.manycore(found)
         self.assertEqual(table.rows[0][-1],
                          "101 -> 91.0 **x0.90** **worse, unconfirmed (1 in 20)**")
         self.assertIn("up to 0.1 worse", table.notes[1])
 
     def test_markdown_rows_have_equal_columns(self):
-        for table in report.tables(SCALING):
+        for table in sections.tables(SCALING):
             lines = [line for line in table.markdown().splitlines()
                      if line.startswith("|")]
             self.assertEqual(len({line.count("|") for line in lines}), 1)
 
     def test_text_has_no_markup(self):
-        self.assertNotIn("**", report.manycore(SCALING)[0].text())
+        self.assertNotIn("**", sections.manycore(SCALING)[0].text())
 
     def test_numbers(self):
         shown = [tables.number(v) for v in (None, .9131, 45.84, 2180.4, 40600)]
@@ -230,7 +230,7 @@ class Select(unittest.TestCase):
         fresh = rate("none", "patched", 1, 2)
         found = results.select([[old], [fresh]], {"old": "a comment"})
         self.assertEqual(len(found), 2)
-        (table,) = report.manycore(found)
+        (table,) = sections.manycore(found)
         self.assertIn("series 0123abcd; series old (taken for 0123abcd, which differs: "
                       "a comment); 1 vCPUs", table.notes[-1])
         # what was said of an id once is not said any more when it is the last again
@@ -326,7 +326,7 @@ class NvmeStudy(unittest.TestCase):
                study("bfq", "patched", 2, 600)]
 
     def test_rows_by_depth_then_scheduler(self):
-        (table,) = report.nvme_study(self.RECORDS)
+        (table,) = sections.nvme_study(self.RECORDS)
         self.assertEqual([row[:4] for row in table.rows],
                          [["nvme-loop", "4 x 1", "none", "1000"],
                           ["nvme-loop", "4 x 2", "bfq", "300 -> 600"],
@@ -355,7 +355,7 @@ class NvmeStudy(unittest.TestCase):
         def row(*iops):
             runs = [{"iops": n, "lat_mean": 7} for n in iops]
             values = {"iops": sorted(iops)[1], "lat_mean": 7}
-            (table,) = report.nvme_study([
+            (table,) = sections.nvme_study([
                 study("bfq", "base", 2, 300) | {"values": values, "runs": runs}])
             return table.rows[0][-2]
         self.assertEqual(row(980, 1000, 1030), "")
@@ -363,7 +363,7 @@ class NvmeStudy(unittest.TestCase):
 
     def test_what_the_wall_clock_says_is_a_table_of_its_own_and_not_in_the_readme(self):
         wall = [study("bfq", kernel, 4, 500, "host") for kernel in ("base", "patched")]
-        counted, by_wall = report.nvme_study(wall + self.RECORDS)
+        counted, by_wall = sections.nvme_study(wall + self.RECORDS)
         self.assertNotIn("wall", counted.title)
         self.assertIn("by the wall clock", by_wall.title)
         self.assertEqual([row[1] for row in by_wall.rows], ["4 x 4"])
@@ -375,7 +375,7 @@ class NvmeStudy(unittest.TestCase):
                              len(self.RECORDS))
 
     def test_nothing_measured(self):
-        self.assertEqual((report.nvme_study([]), svg.pictures([])), ([], {}))
+        self.assertEqual((sections.nvme_study([]), svg.pictures([])), ([], {}))
 
 
 def part(number, name, rate, lines, **more):
@@ -394,7 +394,7 @@ class Parts(unittest.TestCase):
                     **{"scaletest, 16 vCPUs, bfq spread": 0.2})]
 
     def test_in_the_order_of_the_series(self):
-        (table,) = report.parts(self.records)
+        (table,) = sections.parts(self.records)
         self.assertEqual(table.header, [
             "part", "scaletest, 16 vCPUs, bfq", "disk-seq64, 4 vCPUs, bfq",
             "lines added", "in sum"])
@@ -407,7 +407,7 @@ class Parts(unittest.TestCase):
         load = "scaletest, 16 vCPUs, bfq"
         found = [{**r, "runs": [{load: r["values"][load]}] * 3} for r in
                  (part(0, "base", 43, 0), part(1, "lock", 35, 7))]
-        (table,) = report.parts(found)
+        (table,) = sections.parts(found)
         self.assertEqual([row[1] for row in table.rows],
                          ["43.0", "35.0 **worse, unconfirmed (1 in 20)**"])
 
@@ -417,13 +417,13 @@ class Parts(unittest.TestCase):
         self.assertEqual([r["workload"] for r in chosen], ["base", "lock"])
 
     def test_in_report_and_results(self):
-        self.assertEqual(len(report.tables(self.records)), 1)
+        self.assertEqual(len(sections.tables(self.records)), 1)
         self.assertIn("What each part brings",
                       readme.everything(self.records))
 
     def test_nothing_measured(self):
-        self.assertEqual(report.parts(SCALING), [])
-        self.assertEqual(report.parts([part(0, "base", 43, 0)]), [])
+        self.assertEqual(sections.parts(SCALING), [])
+        self.assertEqual(sections.parts([part(0, "base", 43, 0)]), [])
 
 
 class Readme(unittest.TestCase):

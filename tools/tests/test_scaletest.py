@@ -7,8 +7,9 @@ import subprocess
 import unittest
 from unittest import mock
 
-from blkscale import paths, prepare, ui
-from test_check import program
+from blkscale import paths, ui
+from blkscale.prepare import needs
+from helpers import program
 
 scaletest = program("tools/scaletest")
 
@@ -26,8 +27,8 @@ class MainTest(unittest.TestCase):
             return found
 
         said = io.StringIO()
-        with mock.patch.object(prepare, "run", return_value=prepared), \
-                mock.patch.object(prepare, "call", call), \
+        with mock.patch.object(needs, "run", return_value=prepared), \
+                mock.patch.object(needs, "call", call), \
                 mock.patch("sys.argv", ["scaletest"]), \
                 contextlib.redirect_stderr(said):
             try:
@@ -65,8 +66,8 @@ class CallTest(unittest.TestCase):
             seen.update(argv=argv, env=env)
             return mock.Mock(pid=2 ** 30, wait=mock.Mock(return_value=3))
 
-        with mock.patch.object(prepare.subprocess, "Popen", popen), steps.step():
-            self.assertEqual(prepare.call(steps, "setup", "--check"), 3)
+        with mock.patch.object(needs.subprocess, "Popen", popen), steps.step():
+            self.assertEqual(needs.call(steps, "setup", "--check"), 3)
         self.assertEqual(seen["argv"][1:], [paths.ROOT / "tools/setup", "--check"])
         self.assertRegex(seen["env"]["BLKSCALE_WITHIN"], r"^1/1 ")
 

@@ -9,7 +9,8 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from blkscale import git, paths, series
+from blkscale import paths
+from blkscale.prepare import git, series
 
 
 def patch(subject, *files, body="Why.\n\nHow."):

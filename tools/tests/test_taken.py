@@ -8,9 +8,11 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from blkscale import boot, cells, paths, promises, results
-from test_check import program
-from test_ui import error_of
+from blkscale import paths
+from blkscale.cases import loads, promises
+from blkscale.guest import boot
+from blkscale.measure import results, runs
+from helpers import error_of, program
 
 PROGRAM = program("tools/bench/taken")
 CASE, DISK = PROGRAM.CASES[0], PROGRAM.DISKS[0]
@@ -48,8 +50,8 @@ class Taken(unittest.TestCase):
                     for case, disk, sched in json.loads(args[2][0])]
         with tempfile.TemporaryDirectory() as where, \
                 mock.patch.object(paths, "RESULTS", Path(where)), \
-                mock.patch.object(cells, "one_boot", one_boot), \
-                mock.patch.object(cells, "build"), \
+                mock.patch.object(runs, "one_boot", one_boot), \
+                mock.patch.object(loads, "build"), \
                 mock.patch.object(boot, "image"), \
                 mock.patch("sys.argv", ["taken", *argv]), \
                 contextlib.redirect_stdout(io.StringIO()) as out, \

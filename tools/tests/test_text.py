@@ -3,7 +3,9 @@
 import re
 import unittest
 
-from blkscale import paths, readme, series
+from blkscale import paths
+from blkscale.prepare import series
+from blkscale.report import readme
 
 LINES = 155		# of README.md: two screens, and tables that may grow
 LETTER = 112		# of a letter: two screens

@@ -4,7 +4,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from blkscale import trouble
+from blkscale.guest import kernel_log
 
 BAD = """\
 [    1.2] Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000100
@@ -70,17 +70,17 @@ class TroubleTest(unittest.TestCase):
     def test_every_kind_is_found(self):
         for line in BAD:
             with self.subTest(line):
-                self.assertEqual(trouble.find(f"fine\n{line}\n"), 2)
+                self.assertEqual(kernel_log.find(f"fine\n{line}\n"), 2)
 
     def test_ordinary_lines_are_not(self):
         for line in GOOD:
             with self.subTest(line):
-                self.assertIsNone(trouble.find(line))
+                self.assertIsNone(kernel_log.find(line))
 
     def test_what_does_not_end_by_itself(self):
         for line in BAD + GOOD:
             with self.subTest(line):
-                self.assertEqual(trouble.stuck(line),
+                self.assertEqual(kernel_log.stuck(line),
                                  any(word in line for word in STUCK))
 
     def test_report_names_the_place_and_shows_the_first_lines(self):
@@ -88,7 +88,7 @@ class TroubleTest(unittest.TestCase):
             log = Path(folder) / "console.log"
             log.write_text("booting\r\n[  1.5] WARNING: inconsistent lock state"
                            "\r\n" + "".join(f"[  1.5] l{i}\r\n" for i in range(9)))
-            lines = trouble.report(log, shown=3).splitlines()
+            lines = kernel_log.report(log, shown=3).splitlines()
         self.assertEqual(lines[0], f"{log}:2: WARNING: inconsistent lock state")
         self.assertEqual([line.strip() for line in lines[1:]],
                          ["[  1.5] WARNING: inconsistent lock state",
@@ -96,9 +96,9 @@ class TroubleTest(unittest.TestCase):
 
     def test_data_races_may_be_left_to_others(self):
         line = "[    3.0] BUG: KCSAN: data-race in a / b"
-        self.assertEqual(trouble.find(line), 1)
-        self.assertIsNone(trouble.find(line, races=False))
-        self.assertEqual(trouble.find(f"{line}\nBUG: KASAN: x", races=False), 2)
+        self.assertEqual(kernel_log.find(line), 1)
+        self.assertIsNone(kernel_log.find(line, races=False))
+        self.assertEqual(kernel_log.find(f"{line}\nBUG: KASAN: x", races=False), 2)
 
     def test_a_clean_or_missing_log(self):
-        self.assertIsNone(trouble.report("/no/such/log"))
+        self.assertIsNone(kernel_log.report("/no/such/log"))

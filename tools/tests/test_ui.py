@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
 """Progress lines, one-line errors, running programs."""
-import contextlib
 import io
 import os
 import re
@@ -8,11 +7,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
 from blkscale import paths, proc, ui
+from helpers import error_of, gone
 
 
 class Clock:
@@ -20,17 +19,6 @@ class Clock:
 
     def __call__(self):
         return self.now
-
-
-def error_of(function, *args, **kwargs):
-    """(what it printed on stderr, exit status) of a call that must end."""
-    said = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(said):
-            function(*args, **kwargs)
-    except SystemExit as end:
-        return said.getvalue(), end.code
-    raise AssertionError("it did not end the program")
 
 
 class StepsTest(unittest.TestCase):
@@ -147,20 +135,6 @@ class RunTest(unittest.TestCase):
         child.send_signal(signal.SIGTERM)
         self.assertEqual(child.communicate(timeout=10)[0], "unwound\n")
         self.assertEqual(child.returncode, 128 + signal.SIGTERM)
-
-
-def gone(pid, seconds=10):
-    """Whether a process ends; a killed one may take a moment."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text()
-        except OSError:
-            return True
-        if stat.rpartition(")")[2].split()[0] == "Z":
-            return True
-        time.sleep(0.05)
-    return False
 
 
 class PathsTest(unittest.TestCase):

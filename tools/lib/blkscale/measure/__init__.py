@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Many boots, and records of what they gave."""

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The patch files of the series: reading them, naming them, applying them."""
+import email
+import email.header
+import re
+import shutil
+import tempfile
+import textwrap
+from pathlib import Path
+
+from .. import paths
+from ..ui import die
+from . import git
+
+FORM = ["--zero-commit", "--no-signature", "--full-index", "--no-thread", "--no-notes",
+        "--no-attach", "--subject-prefix=PATCH", "--src-prefix=a/", "--dst-prefix=b/",
+        "--diff-algorithm=myers"]
+FORMAT = ["format-patch", "--stdout", "-N", "--no-base", *FORM]
+MAILS = ["format-patch", "-q", "-n", "--cover-letter", "--base=base", *FORM]
+# The letter over all parts.
+OVERVIEW = "overview"
+# How many folders deep patches are kept; elsewhere two.
+DEPTH = {"block": 1, "tools": 4}
+
+
+def read(path):
+    return Path(path).read_bytes().decode("utf-8", "surrogateescape")
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def subject(text):
+    """The subject of a patch, unfolded and without [PATCH]."""
+    head = email.message_from_string(text.partition("\n\n")[0])
+    words = str(email.header.make_header(
+        email.header.decode_header(head.get("Subject", ""))))
+    return re.sub(r"^\[PATCH[^]]*\]\s*", "", " ".join(words.split()))
+
+
+def message(text):
+    """The body of the commit message, without subject and diffstat."""
+    body = text.partition("\n\n")[2]
+    return re.split(r"(?m)^---$|^diff --git ", body, maxsplit=1)[0].strip()
+
+
+def diff(text):
+    at = re.search(r"(?m)^diff --git ", text)
+    return text[at.start():] if at else ""
+
+
+def files(text):
+    """{path: (lines changed, whole file added)} of a patch."""
+    found = {}
+    for part in re.split(r"(?m)^diff --git ", diff(text))[1:]:
+        first, _, rest = part.partition("\n")
+        path = first.rpartition(" b/")[2]
+        head, at, hunks = rest.partition("\n@@ ")
+        changed = len(re.findall(r"(?m)^[+-]", at + hunks))
+        found[path] = (changed, bool(re.search(r"(?m)^new file mode", head)))
+    return found
+
+
+def folder_of(path):
+    parts = Path(path).parent.parts
+    return "/".join(parts[:DEPTH.get(parts[0] if parts else "", 2)])
+
+
+def home(text):
+    """The folder of the kernel that a patch chiefly changes."""
+    weight = {}
+    for path, (changed, _) in files(text).items():
+        folder = folder_of(path)
+        weight[folder] = weight.get(folder, 0) + changed
+    return max(sorted(weight), key=weight.get) if weight else ""
+
+
+def new_name(text, taken=()):
+    """A name for a patch that has no file yet: its folder and its subject."""
+    folder = home(text)
+    prefix = Path(folder).name + "-"
+    slug = re.sub(r"[^a-z0-9]+", "-", subject(text).lower()).strip("-")
+    if slug.startswith(prefix) and len(slug) > len(prefix):
+        slug = slug[len(prefix):]
+    slug = textwrap.shorten(slug.replace("-", " "), 52, placeholder="")
+    slug = slug.replace(" ", "-") or "patch"
+    base = f"{folder}/{slug}" if folder else slug
+    name, n = f"{base}.patch", 1
+    while name in taken:
+        n += 1
+        name = f"{base}-{n}.patch"
+    return name
+
+
+def names_for(texts, old):
+    """Names for patches (in order), given the old [(name, text)].
+
+    A commit keeps the file whose subject it has; one that was only reworded
+    keeps the file whose diff it has; the others get new names.
+    """
+    subjects = [subject(text) for text in texts]
+    for one in subjects:
+        if subjects.count(one) > 1:
+            die(f"two commits have the subject '{one}'", "give each its own subject")
+    names = [None] * len(texts)
+    left = dict(old)
+    for same in (subject, diff):
+        index = {same(text): name for name, text in left.items()}
+        for i, text in enumerate(texts):
+            if names[i] is None and index.get(same(text)) in left:
+                names[i] = index[same(text)]
+                del left[names[i]]
+    taken = set(filter(None, names)) | set(left)
+    for i, text in enumerate(texts):
+        if names[i] is None:
+            names[i] = new_name(text, taken)
+            taken.add(names[i])
+    return names
+
+
+def parse(lines, root=paths.ROOT):
+    """The names in a series file; ends the program if one cannot be right."""
+    names = paths.patch_lines(lines)
+    for name in names:
+        if not name.endswith(".patch") or " " in name or name.startswith(("/", "../")):
+            die(f"series: '{name}' is no patch file of this repository",
+                "one path a line, ending in .patch, or a comment")
+        if names.count(name) > 1:
+            die(f"series: '{name}' is named twice", "take one of the lines out")
+        if not (Path(root) / name).is_file():
+            die(f"series names {name}, but there is no such file",
+                "restore it from git, or take the line out")
+    return names
+
+
+def listing(names, old):
+    """The lines of a series file for names, with the comments of the old
+    lines: each stays above the patch that it stood above, or if that is gone
+    above the next one that is left."""
+    above, waiting = {}, []
+    for line in map(str.strip, old):
+        if line.startswith("#"):
+            waiting.append(line)
+        elif line in names:
+            above[line], waiting = waiting, []
+    return [line for name in names
+            for line in [*above.get(name, []), name]] + waiting
+
+
+def parts(lines):
+    """[(name, [patch, ...])] of a series file: `# part: NAME` begins one."""
+    found = []
+    for line in map(str.strip, lines):
+        if line.startswith("# part:"):
+            found.append((line.partition(":")[2].strip(), []))
+        elif paths.patch_lines([line]):
+            if not found:
+                die(f"series: {line} is in no part",
+                    "put a line `# part: NAME` above it")
+            found[-1][1].append(line)
+    return found
+
+
+def alone(lines):
+    """The parts that stand on base and on no other part: those that have a line
+    `# alone` below their name."""
+    found, part = set(), None
+    for line in map(str.strip, lines):
+        if line.startswith("# part:"):
+            part = line.partition(":")[2].strip()
+        elif line.startswith("# alone"):
+            found.add(part)
+    return found
+
+
+def version(lines):
+    """What the series calls itself (`# version: v1`), or nothing."""
+    named = (re.match(r"# version: (v\d+)$", line.strip()) for line in lines)
+    return next((match[1] for match in named if match), "")
+
+
+def series_of(lines):
+    """{part: (the series that it is sent with, whether that is an RFC)}: a line
+    `# series: NAME` or `# series: NAME, RFC` begins one."""
+    found, name = {}, ("", False)
+    for line in map(str.strip, lines):
+        word, _, told = line.partition(":")
+        if word == "# series":
+            title, _, rest = told.strip().partition(",")
+            name = title, rest.strip() == "RFC"
+        elif word == "# part":
+            found[told.strip()] = name
+    return found
+
+
+def prefix(lines, rfc):
+    """What stands in the brackets of a mail's subject: RFC PATCH v1."""
+    return " ".join(filter(None, ["RFC" if rfc else "", "PATCH", version(lines)]))
+
+
+def ends(lines, commits):
+    """[(part, its last commit)], given the commits of all patches."""
+    at = 0
+    return [(part, commits[(at := at + len(names)) - 1]) for part, names in parts(lines)]
+
+
+def file_name(part):
+    """What files and folders of a part are called."""
+    return part.replace(" ", "-")
+
+
+def letter(part, root=paths.ROOT):
+    """(subject, text) of the cover letter of a part."""
+    path = Path(root) / "letters" / file_name(part)
+    head, _, text = (read(path) if path.is_file() else "").partition("\n\n")
+    if not head.startswith("Subject: ") or not text.strip():
+        die(f"{path} is no cover letter of '{part}'",
+            "its first line is `Subject: ...`, then an empty one and the text")
+    return " ".join(head.split()[1:]), text.strip()
+
+
+def load(root=paths.ROOT):
+    """[(name, text)] of the patch files, in order."""
+    root = Path(root)
+    listing = root / "series"
+    names = parse(listing.read_text().splitlines(), root) if listing.exists() else []
+    return [(name, read(root / name)) for name in names]
+
+
+def commits(tree, tip="series", base="base"):
+    """The commits between base and tip, oldest first."""
+    if not git.ask(tree, "merge-base", "--is-ancestor", base, tip)[0]:
+        die(f"{tip} in {tree} is not built on {base}", f"git rebase it onto {base}")
+    if git.git(tree, "rev-list", "--merges", f"{base}..{tip}").strip():
+        die(f"{tip} in {tree} holds a merge commit", "make the series linear: git rebase")
+    return git.git(tree, "rev-list", "--reverse", f"{base}..{tip}").split()
+
+
+def texts(tree, tip="series", base="base"):
+    """The patch texts of the commits between base and tip."""
+    return [git.raw(tree, *FORMAT, "-1", one).decode("utf-8", "surrogateescape")
+            for one in commits(tree, tip, base)]
+
+
+def need_same(tree):
+    """The tree holds what the patch files say, or the program ends."""
+    if texts(tree) != [text for _, text in load()]:
+        die(f"{tree} is not what the patch files say", "run `make tree` or `make refresh`")
+
+
+def mails(tree, start, end, folder, part, base_line, brackets):
+    """Write the mails of the commits between start and end, under the part's
+    letter, into a folder; git's shortlog, diffstat and prerequisites stay."""
+    title, text = letter(part)
+    git.git(tree, *MAILS, f"--subject-prefix={brackets}", "-o", folder, f"{start}..{end}")
+    cover = folder / "0000-cover-letter.patch"
+    write(cover, read(cover).replace("*** SUBJECT HERE ***", title)
+          .replace("*** BLURB HERE ***", text)
+          .replace(f"base-commit: {git.rev(tree, 'base')}", base_line))
+
+
+def overview(path, base_line, brackets):
+    """Write the letter over all as a mail."""
+    title, text = letter(OVERVIEW)
+    write(path, f"Subject: [{brackets}] {title}\n\n{text}\n\n{base_line}\n")
+
+
+def whole_files(patches):
+    """Paths that the patches add whole."""
+    return {path for text in patches for path, (_, added) in files(text).items() if added}
+
+
+def apply(repo, start, patches, three_way=False):
+    """Apply [(name, text)] onto commit start of repo; returns the new commit.
+
+    The work is done in a clone that borrows repo's objects and checks out only
+    the files concerned, so repo's branches, index and files stay as they are
+    whatever happens, and it takes seconds.
+    """
+    # A fixed committer and the author's date: the same files give the same commits.
+    am = ["am", "--committer-date-is-author-date", "--keep-non-patch"]
+    am += ["-3"] if three_way else []
+    paths.BUILD.mkdir(parents=True, exist_ok=True)
+    place = Path(tempfile.mkdtemp(prefix="am-", dir=paths.BUILD))
+    try:
+        clone = place / "clone"
+        git.git(paths.BUILD, "clone", "-q", "--shared", "--no-checkout",
+                Path(repo).absolute(), clone, what=f"cannot read {repo} as a git tree")
+        touched = sorted({path for _, text in patches for path in files(text)})
+        (clone / ".git/info").mkdir(exist_ok=True)
+        (clone / ".git/info/sparse-checkout").write_text(
+            "".join(f"/{path}\n" for path in touched) or "/Makefile\n")
+        git.git(clone, "config", "core.sparseCheckout", "true")
+        git.git(clone, "checkout", "-q", "--detach", start)
+        for name, text in patches:
+            mail = place / "mail"
+            write(mail, text)
+            worked, said = git.ask(clone, *am, mail)
+            if not worked:
+                die(f"{name} does not apply to {repo}: {reason(said)}",
+                    f"nothing there was changed; its base is {start[:12]}")
+        git.git(repo, "fetch", "-q", "--no-tags", clone, "HEAD",
+                what=f"cannot write to {repo}")
+        return git.rev(clone, "HEAD")
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def reason(said):
+    """The lines of git am's output that say which file is in the way."""
+    lines = [line for line in said.splitlines()
+             if re.match(r"error: |CONFLICT|fatal: ", line)]
+    lines = [line for line in lines if "Failed to merge" not in line]
+    return "; ".join(lines[:3]) or (said.splitlines() or ["git am failed"])[-1]

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Verdicts, tables, pictures and the documents made of records."""
