@@ -124,13 +124,13 @@ all_tags() {
 	put "/sys/block/$disk/queue/nr_requests" $((2 * tags)) &&
 		put "/sys/block/$disk/queue/io_timeout" 1000 || return
 	reads=$(reads_of "$disk")
-	"$BLKLOAD" -f 2000 -c -d $((tags + 8)) -b $((tags + 8)) -n $((tags + 8)) \
+	"$BLKLOAD" -f 4000 -c -d $((tags + 8)) -b $((tags + 8)) -n $((tags + 8)) \
 		"/dev/$disk" >"$BLK_TMP" 2>&1 &
 	pid=$!
 	# that of -f
-	wait_until 10 has_read "$disk" "$reads" || fail "the first read did not end" &&
-		counted_since "$disk" || return
+	wait_until 10 has_read "$disk" "$reads" || fail "the first read did not end" || return
 	lose_completions "$disk" $MANY 1
+	counted_since "$disk" || return
 	wait_until 10 no_tag_listed "$disk" || fail "no request waits for a tag"
 	status=$?
 	counted_since "$disk"
