@@ -232,6 +232,24 @@ class BootTest(unittest.TestCase):
         said, _ = error_of(boot.run, kernel=self.out.parent, job="true")
         self.assertRegex(said, "^error: no kernel at .*; build it: .*\n$")
 
+    def test_a_kernel_older_than_its_source(self):
+        tree = self.out.parent / "tree"
+        (tree / "block").mkdir(parents=True)
+        source = tree / "block/x.c"
+        for word in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"], ["tag", "base"]):
+            source.write_text("a\n")
+            subprocess.run(["git", "-C", tree, "-c", "user.name=x", "-c", "user.email=x@x",
+                            *word], check=True)
+        source.write_text("b\n")
+        found = paths.bzimage(tree, "small")
+        found.parent.mkdir(parents=True)
+        found.touch()
+        os.utime(source, (1, 1))
+        self.assertEqual(boot.image(tree, "small"), found)
+        os.utime(found, (0, 0))
+        said, _ = error_of(boot.image, tree, "small")
+        self.assertRegex(said, "^error: the kernel at .* is older than block/x.c; build it: ")
+
     def test_the_file_base_is_no_kernel(self):
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(paths.ROOT)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from .. import paths
 from ..prepare import qemu
+from ..prepare.kernel import newer_source
 from ..proc import kill_group, tail
 from ..ui import die, note, span
 from . import kernel_log
@@ -88,6 +89,10 @@ def image(kernel, config):
     found = paths.bzimage(kernel, config)
     if not found.exists():
         die(f"no kernel at {found}",
+            f"build it: tools/kernel/build {kernel} {config}")
+    newer = newer_source(paths.tree(kernel), found)
+    if newer:
+        die(f"the kernel at {found} is older than {newer}",
             f"build it: tools/kernel/build {kernel} {config}")
     return found
 

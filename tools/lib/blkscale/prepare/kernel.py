@@ -104,6 +104,17 @@ def changed_files(tree):
     return git.git(tree, "diff", "--name-only", "--no-renames", "base").split()
 
 
+def newer_source(tree, image):
+    """A source that differs from the base and was written after the image, or None."""
+    if not (Path(tree) / ".git").exists():
+        return None
+    built = Path(image).stat().st_mtime
+    return next((name for name in changed_files(tree)
+                 if re.search(r"\.[chS]$|/Kconfig|/Makefile$", name)
+                 and not name.startswith("tools/") and (Path(tree) / name).exists()
+                 and (Path(tree) / name).stat().st_mtime > built), None)
+
+
 def added_options():
     """Kernel options that the series adds: base has them not."""
     return {f"CONFIG_{name}" for patch in paths.patches()
