@@ -11,6 +11,7 @@ from unittest import mock
 
 from blkscale import paths
 from blkscale.guest import boot
+from blkscale.prepare import kernel
 from helpers import error_of, gone, program
 
 GOOD = "echo up >$OUT/console.log; echo hello >>$OUT/job.log; echo 0 >$OUT/status"
@@ -232,28 +233,33 @@ class BootTest(unittest.TestCase):
         said, _ = error_of(boot.run, kernel=self.out.parent, job="true")
         self.assertRegex(said, "^error: no kernel at .*; build it: .*\n$")
 
-    def test_a_kernel_older_than_its_source(self):
+    def test_a_kernel_of_another_source(self):
         tree = self.out.parent / "tree"
         (tree / "block").mkdir(parents=True)
         source = tree / "block/x.c"
+        source.write_text("a\n")
         for word in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"], ["tag", "base"]):
-            source.write_text("a\n")
             subprocess.run(["git", "-C", tree, "-c", "user.name=x", "-c", "user.email=x@x",
                             *word], check=True)
         source.write_text("b\n")
         found = paths.bzimage(tree, "small")
         found.parent.mkdir(parents=True)
         found.touch()
-        os.utime(source, (1, 1))
+        mark = paths.obj(tree, "small") / ".source"
+        mark.write_text(kernel.source_id(tree))
+        os.utime(source)	# the content counts, and not when it was written
         self.assertEqual(boot.image(tree, "small"), found)
-        os.utime(found, (0, 0))
-        said, _ = error_of(boot.image, tree, "small")
-        self.assertRegex(said, "^error: the kernel at .* is older than block/x.c; build it: ")
+        wrong = "^error: the kernel at .* was not built from the source .*; build it: "
+        source.write_text("c\n")
+        self.assertRegex(error_of(boot.image, tree, "small")[0], wrong)
+        mark.unlink()
+        self.assertRegex(error_of(boot.image, tree, "small")[0], wrong)
 
     def test_the_file_base_is_no_kernel(self):
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(paths.ROOT)
-        with mock.patch.object(paths, "bzimage", return_value=self.image):
+        with mock.patch.object(paths, "bzimage", return_value=self.image), \
+                mock.patch.object(boot, "is_of_source", return_value=True):
             self.assertEqual(boot.image("base", "small"), self.image)
 
     def test_appended_words_come_last(self):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .. import paths
 from ..prepare import qemu
-from ..prepare.kernel import newer_source
+from ..prepare.kernel import is_of_source
 from ..proc import kill_group, tail
 from ..ui import die, note, span
 from . import kernel_log
@@ -90,9 +90,8 @@ def image(kernel, config):
     if not found.exists():
         die(f"no kernel at {found}",
             f"build it: tools/kernel/build {kernel} {config}")
-    newer = newer_source(paths.tree(kernel), found)
-    if newer:
-        die(f"the kernel at {found} is older than {newer}",
+    if not is_of_source(paths.tree(kernel), config):
+        die(f"the kernel at {found} was not built from the source as it is now",
             f"build it: tools/kernel/build {kernel} {config}")
     return found
 

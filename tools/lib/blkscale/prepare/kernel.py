@@ -104,15 +104,16 @@ def changed_files(tree):
     return git.git(tree, "diff", "--name-only", "--no-renames", "base").split()
 
 
-def newer_source(tree, image):
-    """A source that differs from the base and was written after the image, or None."""
-    if not (Path(tree) / ".git").exists():
-        return None
-    built = Path(image).stat().st_mtime
-    return next((name for name in changed_files(tree)
-                 if re.search(r"\.[chS]$|/Kconfig|/Makefile$", name)
-                 and not name.startswith("tools/") and (Path(tree) / name).exists()
-                 and (Path(tree) / name).stat().st_mtime > built), None)
+def source_id(tree):
+    """Of what a kernel is built from: the differences from the base, by content."""
+    return hashlib.sha1(git.raw(tree, "diff", "base", "--", ":!tools",
+                                ":!Documentation")).hexdigest()
+
+
+def is_of_source(tree, config):
+    """Whether the kernel was built from the source as it is now."""
+    mark = paths.obj(tree, config) / ".source"
+    return mark.exists() and mark.read_text() == source_id(tree)
 
 
 def added_options():
@@ -217,6 +218,7 @@ def build(tree, config, steps=None, pause=20):
     with lock(tree, config):
         seed(tree, config)
         configure(tree, config)
+        source = source_id(tree)
         log = tree / f".obj-{config}.log"
         of = expected(tree, config)
         done = follow(make(tree, config, "bzImage", "modules"), log, steps, of, pause)
@@ -224,6 +226,7 @@ def build(tree, config, steps=None, pause=20):
             (paths.obj(tree, config) / ".compiled").write_text(str(done))
         refuse_warnings(tree, log)
         build_module(tree, config)
+        (paths.obj(tree, config) / ".source").write_text(source)
 
 
 def follow(command, log, steps, of, pause, more=None):
