@@ -262,9 +262,9 @@ static void run_aio(struct worker *w)
 /* A scheduler that keeps data of each process knows this one from now on. */
 static void read_first(struct worker *w)
 {
-	void *buf = aligned_alloc(4096, opt.block);
+	void *buf = buffer(1);
 
-	if (!buf || pread(w->fd, buf, opt.block, opt.offset) != (ssize_t)opt.block)
+	if (pread(w->fd, buf, opt.block, opt.offset) != (ssize_t)opt.block)
 		die("first read");
 	free(buf);
 	usleep(opt.first_ms * 1000);

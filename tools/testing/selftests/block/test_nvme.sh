@@ -98,14 +98,6 @@ timeouts() {
 	[ "$seen" -ge 1 ] || fail "no command timed out"
 }
 
-reads_of() {
-	awk '{ print $1 }' "/sys/block/$1/stat"
-}
-
-has_read() {
-	[ "$(reads_of "$1")" -gt "$2" ]
-}
-
 no_tag_listed() {
 	grep -qs "\.tag=-1" "/sys/kernel/debug/block/$1"/hctx*/dispatch
 }
@@ -113,7 +105,7 @@ no_tag_listed() {
 # What was issued directly has all tags when the controller is reset, and is listed
 # with them behind a request that waits for one
 all_tags() {
-	local disk=$1 before tags reads pid status
+	local disk=$1 before tags reads writes merged pid status
 
 	may_lose "$disk" || return
 	has_own_tags "$disk" || return
@@ -123,12 +115,12 @@ all_tags() {
 	before=$(cat "/sys/block/$disk/queue/io_timeout")
 	put "/sys/block/$disk/queue/nr_requests" $((2 * tags)) &&
 		put "/sys/block/$disk/queue/io_timeout" 1000 || return
-	reads=$(reads_of "$disk")
+	read_stat "$disk"
 	"$BLKLOAD" -f 4000 -c -d $((tags + 8)) -b $((tags + 8)) -n $((tags + 8)) \
 		"/dev/$disk" >"$BLK_TMP" 2>&1 &
 	pid=$!
 	# that of -f
-	wait_until 10 has_read "$disk" "$reads" || fail "the first read did not end" || return
+	wait_until 10 advanced "$disk" $((reads + writes)) || fail "the first read did not end" || return
 	lose_completions "$disk" $MANY 1
 	counted_since "$disk" || return
 	wait_until 10 no_tag_listed "$disk" || fail "no request waits for a tag"
