@@ -120,7 +120,8 @@ all_tags() {
 		"/dev/$disk" >"$BLK_TMP" 2>&1 &
 	pid=$!
 	# that of -f
-	wait_until 10 advanced "$disk" $((reads + writes)) || fail "the first read did not end" || return
+	wait_until 10 advanced "$disk" $((reads + writes)) ||
+		fail "the first read did not end" || return
 	lose_completions "$disk" $MANY 1
 	counted_since "$disk" || return
 	wait_until 10 no_tag_listed "$disk" || fail "no request waits for a tag"
