@@ -81,7 +81,8 @@ def counted(tree, config):
 def env():
     found = {k: v for k, v in os.environ.items()
              if not k.startswith(("MAKE", "MFLAGS", "KBUILD_", "GIT_", "CONFIG"))
-             and k not in ("KERNEL", "O", "M", "W", "C", "V", "ARCH", "CROSS_COMPILE", "BUILD")}
+             and k not in ("KERNEL", "O", "M", "W", "C", "V", "ARCH", "CROSS_COMPILE", "BUILD",
+                       "BASE")}
     found.update(CCACHE_NOHASHDIR="1", LC_ALL="C.UTF-8")
     return found
 

@@ -9,7 +9,7 @@ from . import apt, paths
 from .ui import die, note
 
 PROGRAM = "qemu-system-x86_64"
-HOME = paths.BUILD / "qemu"
+HOME = paths.SHARED / "qemu"
 
 
 def numbers(version):
