@@ -288,12 +288,6 @@ def texts(tree, tip="series", base="base"):
             for one in commits(tree, tip, base)]
 
 
-def need_same(tree):
-    """The tree holds what the patch files say, or the program ends."""
-    if texts(tree) != [text for _, text in load()]:
-        die(f"{tree} is not what the patch files say", "run `make tree` or `make refresh`")
-
-
 def mails(tree, start, end, folder, part, base_line):
     """Write the mails of the commits between start and end, under the part's
     letter, into a folder; git's shortlog, diffstat and prerequisites stay."""
