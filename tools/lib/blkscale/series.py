@@ -351,7 +351,7 @@ def apply(repo, start, patches, three_way=False):
 def give(repo, pairs):
     """For each (commit, patch text): whether git am of the text on the commit's parent
     gives what the commit is, message and author included."""
-    same = ("log", "-1", "--format=%T%n%an%n%ae%n%ad%n%B")
+    same = ("log", "-1", "--format=%T%n%an%n%ae%n%B")
     found = []
     with borrowed(repo, pairs) as clone:
         for commit, text in pairs:
