@@ -473,6 +473,11 @@ class Commits(unittest.TestCase):
                          "backports/0.1/of\\Z")
         self.run_series("refresh", BASE="0.1")
         self.assertIn("has changed", self.faults())
+        # nor is it seen when only other blobs are in its index lines
+        text = (self.home / "block/first.patch").read_text()
+        (self.home / "block/first.patch").write_text(text.replace("\nindex ", "\nindex 0"))
+        self.assertIn("wrote block/first.patch", self.run_series("refresh", BASE="0.1"))
+        self.assertIn("has changed", self.faults())
         self.git("reset", "-q", "--hard", "base", tree=self.other)
         self.commit("block: first", "block/blk-mq-sched.c",
                     "1\n2\nthree\nFIRST\n5\n6\n7\n8\n", tree=self.other)

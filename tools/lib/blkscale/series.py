@@ -225,7 +225,7 @@ def patch_id(text):
     """What git calls a patch's id: it stays when only lines move, or the message changes."""
     done = subprocess.run(["git", "patch-id", "--stable"], capture_output=True, env=git.env(),
                           input=text.encode("utf-8", "surrogateescape"), check=True)
-    return done.stdout.decode().split(" ")[0]
+    return done.stdout.decode().partition(" ")[0]
 
 
 def of(home=None):
