@@ -292,5 +292,7 @@ def build_module(tree, config):
         return
     ours = paths.obj(tree, config) / "ours"
     ours.mkdir(exist_ok=True)
+    for name in ("Kbuild", "tickdisk.c"):	# kernels before 6.13 build where the source is
+        shutil.copy2(MODULE / name, ours / name)
     log = tree / f".obj-{config}.ours-log"
-    follow(make(tree, config, f"M={MODULE}", f"MO={ours}", "modules"), log, None, 0, 0)
+    follow(make(tree, config, f"M={ours}", "modules"), log, None, 0, 0)
