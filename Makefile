@@ -3,7 +3,8 @@
 # command line, for instance  make boot KERNEL=base CONFIG=debug
 
 # Programs read these from the environment, where make puts them:
-# KSRC QEMU BUILD BRANCH PROFILE LOCKSTAT CCACHE_DIR
+# KSRC QEMU BUILD BRANCH PROFILE LOCKSTAT CCACHE_DIR, and BASE=6.12 for the
+# back-port: its source, patches, kernels and results are below build/6.12
 KERNEL	?= patched
 CONFIG	?= small
 CPUS	?= 2
@@ -113,4 +114,4 @@ compare: ## Two result files side by side (A=file B=file)
 	@tools/report/compare $(A) $(B)
 
 clean: ## Remove build/ (kernels, guests' files, results)
-	rm -rf "$${BUILD:-build}"
+	rm -rf "$${BUILD:-build}/$$BASE"

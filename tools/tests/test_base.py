@@ -54,6 +54,30 @@ class Sources(unittest.TestCase):
         self.assertIsNone(apt.own_uri(URIS, "trixie"))
         self.assertEqual(apt.own_uri(URIS.replace("/bookworm/", "/stable/"), "bookworm"), uri)
 
+    def test_suites_for_security_have_an_archive_of_their_own(self):
+        self.assertEqual(apt.by_kind("debian", ["a-security", "b", "c-security"]),
+                         {"-security": ["a-security", "c-security"], "": ["b"]})
+        self.assertEqual(apt.by_kind("ubuntu", ["a-security"]), {"": ["a-security"]})
+        secure = "http://mirror.example.org/security"
+        said = URIS + f"'{secure}/dists/bookworm-security/main/binary-all/Packages.xz' x 0\n"
+        self.assertEqual(apt.own_uri(said, "bookworm", "-security"), secure)
+        self.assertEqual(apt.own_uri(said, "bookworm"), "http://mirror.example.org/debian")
+        self.assertIsNone(apt.own_uri(URIS, "bookworm", "-security"))
+
+    def test_sources_of_several_suites(self):
+        said = URIS + "'http://s/x/dists/bookworm-security/main/binary-all/Packages.xz' x 0\n"
+        done = subprocess.CompletedProcess([], 0, stdout=said)
+        with tempfile.TemporaryDirectory() as folder, \
+                mock.patch.object(apt, "HOME", Path(folder)), \
+                mock.patch.object(apt, "machine", return_value=("debian", "bookworm")), \
+                mock.patch.object(apt.shutil, "which", return_value="apt-get"), \
+                mock.patch.object(apt, "call", return_value=done):
+            apt.Archive("x", ["bookworm-security", "trixie-security", "trixie-backports"])
+            text = Path(folder, "x.sources").read_text()
+        self.assertEqual([line for line in text.splitlines() if line[:4] in ("URIs", "Suit")],
+                         ["URIs: http://s/x", "Suites: bookworm-security trixie-security",
+                          "URIs: http://mirror.example.org/debian", "Suites: trixie-backports"])
+
     def ends(self, *said):
         """The line of an Archive that ends the program, if apt says this."""
         done = [subprocess.CompletedProcess([], code, stdout=text) for code, text in said]

@@ -44,7 +44,7 @@ class Reading(unittest.TestCase):
     def test_series_file_mistakes_end_in_one_line(self):
         for line in ("/etc/x.patch", "../x.patch", "block/x.diff", "a b.patch", "no/such.patch"):
             with self.assertRaises(SystemExit):
-                series.parse([line], "/")
+                series.parse([line], Path("/").joinpath)
 
 
 class Parts(unittest.TestCase):
@@ -138,9 +138,38 @@ class Parts(unittest.TestCase):
                 if text is not None:
                     place.write_text(text)
                 with self.assertRaises(SystemExit):
-                    series.letter("a part", folder)
+                    series.letter("a part", Path(folder).joinpath)
             place.write_text("Subject: a\n b\n\nText.\n")
-            self.assertEqual(series.letter("a part", folder), ("a b", "Text."))
+            self.assertEqual(series.letter("a part", Path(folder).joinpath), ("a b", "Text."))
+
+
+class Backports(unittest.TestCase):
+    def test_nothing_is_wrong_with_ours(self):
+        for home in sorted((paths.ROOT / "backports").iterdir()):
+            with self.subTest(home.name):
+                self.assertEqual("\n".join(series.backport_faults(home)), "")
+                facts = paths.fields(home / "base")
+                self.assertLessEqual({"package", "suite", "version", "upstream"}, set(facts))
+                self.assertEqual(facts["version"], home.name)
+
+    def test_every_part_of_ours_has_a_letter(self):
+        for home in sorted((paths.ROOT / "backports").iterdir()):
+            lines = (home / "series").read_text().splitlines()
+            for part, _ in series.parts(lines):
+                with self.subTest(home.name, part=part), mock.patch.object(paths, "HOME", home):
+                    told = "\n".join(series.letter(part))
+                    self.assertLessEqual(max(map(len, told.splitlines())), 72)
+
+    def test_what_is_left_out(self):
+        self.assertEqual(series.left_out(["# part: a", "# without: b/c.patch it is there",
+                                          "x.patch", "# without: d.patch"]),
+                         {"b/c.patch": "it is there", "d.patch": ""})
+
+    def test_id_of_a_patch(self):
+        one = patch("x", ("block/a.c", 2, False))
+        self.assertEqual(series.patch_id(one), series.patch_id(one.replace("@@ -1", "@@ -9")
+                                                               .replace("Why.", "Because.")))
+        self.assertNotEqual(series.patch_id(one), series.patch_id(one.replace("+line", "+l")))
 
 
 class Naming(unittest.TestCase):
@@ -215,7 +244,7 @@ class Commits(unittest.TestCase):
         self.git("commit", "-q", "-m", subject, "-m", "Why.", tree=tree)
 
     def run_series(self, *args, fails=False, **env):
-        env = {**os.environ, "BUILD": "", "KSRC": "", "BRANCH": "", **env}
+        env = {**os.environ, "BUILD": "", "KSRC": "", "BRANCH": "", "BASE": "", **env}
         done = subprocess.run([self.root / "tools/series", *args], env=env,
                               capture_output=True, text=True)
         self.assertEqual(done.returncode != 0, fails, done.stderr)
@@ -404,6 +433,122 @@ class Commits(unittest.TestCase):
         lines = (self.root / "series").read_text()
         (self.root / "series").write_text(lines.replace("three\n", "three\n# alone\n"))
         self.assertIn("block/third.patch does not apply", self.run_series("parts", fails=True))
+
+    def backported(self):
+        """Two patches, and a base to which the first does not apply."""
+        self.two()
+        self.home, self.other = self.root / "backports/0.1", self.root / "build/0.1/tree"
+        self.home.mkdir(parents=True)
+        (self.root / "base").write_text("upstream: v7.3\nqemu: 9\n")
+        (self.home / "base").write_text("upstream: v0.1\n")
+        (self.home / "series").write_text("# part: a\nblock/first.patch\nblock/second.patch\n")
+        self.make_tree(self.other)
+        (self.other / "block/blk-mq-sched.c").write_text("1\n2\nthree\n4\n5\n6\n7\n8\n")
+        self.git("commit", "-q", "--amend", "-a", "-m", "older", tree=self.other)
+        self.git("tag", "-f", "base", tree=self.other)
+
+    def port(self):
+        """The first patch by hand, the second as it is."""
+        self.commit("block: first", "block/blk-mq-sched.c",
+                    "1\n2\nthree\nfirst\n5\n6\n7\n8\n", tree=self.other)
+        self.git("am", "-q", self.root / "block/second.patch", tree=self.other)
+        self.run_series("refresh", BASE="0.1")
+
+    def own(self):
+        return sorted(str(path.relative_to(self.home)) for path in self.home.rglob("*.patch"))
+
+    def faults(self):
+        """What backport_faults() says in the copy."""
+        done = subprocess.run(["python3", "-c", "from blkscale import paths\n"
+                               "from blkscale.prepare import series\n"
+                               "print(chr(10).join(series.backport_faults(paths.HOME)), end='')"],
+                              env={**os.environ, "BASE": "0.1", "BUILD": "",
+                                   "PYTHONPATH": str(self.root / "tools/lib")},
+                              capture_output=True, text=True, check=True)
+        return done.stdout
+
+    def test_a_backport_keeps_only_what_differs(self):
+        self.backported()
+        self.assertIn("block/first.patch does not apply",
+                      self.run_series("tree", BASE="0.1", fails=True))
+        self.port()
+        self.assertEqual(self.own(), ["block/first.patch"])
+        self.assertRegex((self.home / "of").read_text(), r"(?m)^block/first.patch [0-9a-f]{40}$")
+        self.assertEqual(self.faults(), "")
+        self.assertIn("nothing changed", self.run_series("refresh", BASE="0.1"))
+        self.assertNotIn("differs", self.run_series("status", BASE="0.1"))
+        self.git("reset", "-q", "--hard", "base", tree=self.other)
+        self.git("update-ref", "refs/blkscale/written", "base", tree=self.other)
+        self.git("config", "--unset", "blkscale.files", tree=self.other)
+        self.assertIn("2 patches applied", self.run_series("tree", BASE="0.1"))
+        self.assertIn("nothing changed", self.run_series("refresh", BASE="0.1"))
+        self.assertIn("nothing changed", self.run_series("refresh"))
+
+    def test_overrides_come_and_go(self):
+        self.backported()
+        self.port()
+        (self.other / "block/bfq.c").write_text("second\nand more\n")
+        self.git("commit", "-q", "-a", "--amend", "--no-edit", tree=self.other)
+        self.commit("block: only here", "block/new.c", "x\n", tree=self.other)
+        self.run_series("refresh", BASE="0.1")
+        self.assertEqual(self.own(), ["block/first.patch", "block/only-here.patch",
+                                      "block/second.patch"])
+        self.assertEqual((self.home / "of").read_text().count("block/"), 2)
+        self.assertFalse((self.root / "block/new.c").exists())
+        self.git("reset", "-q", "--hard", "HEAD~2", tree=self.other)
+        self.git("am", "-q", self.root / "block/second.patch", tree=self.other)
+        self.assertIn("block/second.patch (removed)", self.run_series("refresh", BASE="0.1"))
+        self.assertEqual(self.own(), ["block/first.patch"])
+        self.assertEqual(self.faults(), "")
+
+    def test_an_override_of_an_older_patch_is_told(self):
+        self.backported()
+        self.port()
+        second, = self.git("rev-list", "-1", "HEAD").split()
+        self.git("reset", "-q", "--hard", "base")
+        self.commit("block: first", "block/blk-mq-sched.c", "1\n2\n3\nFIRST\n5\n6\n7\n8\n")
+        self.git("cherry-pick", second)
+        self.run_series("refresh")
+        self.assertRegex(self.faults(), r"block/first.patch has changed, .* put [0-9a-f]{40} into "
+                         "backports/0.1/of\\Z")
+        self.run_series("refresh", BASE="0.1")
+        self.assertIn("has changed", self.faults())
+        # nor is it seen when only other blobs are in its index lines
+        text = (self.home / "block/first.patch").read_text()
+        (self.home / "block/first.patch").write_text(text.replace("\nindex ", "\nindex 0"))
+        self.assertIn("wrote block/first.patch", self.run_series("refresh", BASE="0.1"))
+        self.assertIn("has changed", self.faults())
+        self.git("reset", "-q", "--hard", "base", tree=self.other)
+        self.commit("block: first", "block/blk-mq-sched.c",
+                    "1\n2\nthree\nFIRST\n5\n6\n7\n8\n", tree=self.other)
+        self.git("am", "-q", self.root / "block/second.patch", tree=self.other)
+        self.run_series("refresh", BASE="0.1")
+        self.assertEqual(self.faults(), "")
+
+    def test_a_shared_patch_that_has_changed_is_no_override(self):
+        self.backported()
+        self.port()
+        (self.tree / "block/bfq.c").write_text("SECOND\n")
+        self.git("commit", "-q", "-a", "--amend", "--no-edit")
+        self.run_series("refresh")
+        self.assertIn("block/second.patch has changed since",
+                      self.run_series("refresh", BASE="0.1", fails=True))
+        self.assertIn("2 patches applied", self.run_series("tree", BASE="0.1"))
+        self.assertEqual((self.other / "block/bfq.c").read_text(), "SECOND\n")
+        self.assertEqual(self.own(), ["block/first.patch"])
+
+    def test_a_patch_that_is_left_out_says_why(self):
+        self.backported()
+        self.port()
+        listing = self.home / "series"
+        listing.write_text("# part: a\nblock/first.patch\n")
+        self.assertIn("block/second.patch is neither", self.faults())
+        listing.write_text("# part: a\n# without: block/second.patch\nblock/first.patch\n")
+        self.assertIn("nobody says why", self.faults())
+        listing.write_text("# part: a\n# without: block/second.patch moot\nblock/first.patch\n")
+        self.assertEqual(self.faults(), "")
+        listing.write_text("# part: a\nblock/second.patch\nblock/first.patch\n")
+        self.assertIn("another order", self.faults())
 
     def test_a_series_off_its_base_is_refused(self):
         self.git("checkout", "-q", "--orphan", "new")

@@ -5,11 +5,16 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-BUILD = Path(os.environ.get("BUILD") or ROOT / "build").absolute()
+# Which base: nothing for the one of the series, or a folder of backports/, where only
+# what differs is kept, under the same path as in ROOT.
+BASE = os.environ.get("BASE") or ""
+HOME = ROOT / "backports" / BASE if BASE else ROOT
+SHARED = Path(os.environ.get("BUILD") or ROOT / "build").absolute()
+BUILD = SHARED / BASE
 TREES = {"base": BUILD / "base", "patched": BUILD / "tree"}
 RESULTS = BUILD / "results"
-BASE_FILE = ROOT / "base"
-SERIES_FILE = ROOT / "series"
+BASE_FILE = HOME / "base"
+SERIES_FILE = HOME / "series"
 TESTS_CONFIG = "debug"	# of the kernels that the tests boot
 
 
@@ -42,7 +47,7 @@ def fields(path):
 
 def base_facts():
     """What the file `base` says: package, version, upstream, qemu..."""
-    return fields(BASE_FILE)
+    return {**fields(ROOT / "base"), **fields(BASE_FILE)}
 
 
 def patch_lines(lines):
@@ -51,11 +56,17 @@ def patch_lines(lines):
     return [line for line in stripped if line and not line.startswith("#")]
 
 
+def find(name):
+    """The file of a patch or letter: the base's own if it has one, else the one that all
+    bases share."""
+    return HOME / name if (HOME / name).is_file() else ROOT / name
+
+
 def patches():
     """The patch files of the series, in order."""
     if not SERIES_FILE.exists():
         return []
-    return [ROOT / name
+    return [find(name)
             for name in patch_lines(SERIES_FILE.read_text().splitlines())]
 
 
@@ -80,7 +91,7 @@ def series_id(measured=False):
     found = patches()
     if measured and found:
         lines = SERIES_FILE.read_text().splitlines()
-        left_out = {ROOT / name for name in unmeasured(lines)}
+        left_out = {find(name) for name in unmeasured(lines)}
         found = [patch for patch in found if patch not in left_out]
     for patch in found:
         _, diff, changes = patch.read_bytes().partition(b"\ndiff --git ")

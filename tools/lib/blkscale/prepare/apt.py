@@ -37,13 +37,23 @@ def machine():
             found.get("UBUNTU_CODENAME") or found.get("VERSION_CODENAME", ""))
 
 
-def own_uri(said, codename):
-    """The distribution's main archive, of what `apt-get update --print-uris` says."""
+def own_uri(said, codename, kind=""):
+    """The distribution's archive of a kind of suites ("": the main one, "-security"), of
+    what `apt-get update --print-uris` says."""
     for suite in (codename, "stable", "testing", "unstable", "sid"):
-        found = re.search(rf"'((?!cdrom:)[^'\s]+)/dists/{re.escape(suite)}/main/", said)
+        found = re.search(rf"'((?!cdrom:)[^'\s]+)/dists/{re.escape(suite + kind)}/main/", said)
         if found:
             return found[1]
     return None
+
+
+def by_kind(family, suites):
+    """{kind: suites}: Debian keeps those for security in an archive of their own."""
+    found = {}
+    for suite in suites:
+        own = family == "debian" and suite.endswith("-security")
+        found.setdefault("-security" if own else "", []).append(suite)
+    return found
 
 
 def call(*words, cwd=None):
@@ -60,16 +70,20 @@ class Archive:
         if not shutil.which("apt-get"):
             die("this machine has no apt-get", "on other distributions: KSRC=/path/to/linux-7.3 "
                 "for the kernel, QEMU=/path/to/qemu-system-x86_64 for QEMU")
-        uri = own_uri(call("apt-get", "update", "--print-uris").stdout, codename)
-        if not uri:
-            die(f"apt has no entry for {family} {codename} main",
-                "add the distribution's archive to it, or use KSRC= and QEMU=")
+        said = call("apt-get", "update", "--print-uris").stdout
         lists, sources = HOME / name / "lists", HOME / f"{name}.sources"
         (lists / "partial").mkdir(parents=True, exist_ok=True)
         key = KEYRINGS.get(family, "")
-        sources.write_text(f"Types: deb\nURIs: {uri}\nSuites: {' '.join(suites)}\n"
-                           "Components: main\n"
-                           + (f"Signed-By: {key}\n" if Path(key).is_file() else ""))
+        signed = f"Signed-By: {key}\n" if Path(key).is_file() else ""
+        entries = []
+        for kind, names in by_kind(family, suites).items():
+            uri = own_uri(said, codename, kind)
+            if not uri:
+                die(f"apt has no entry for {family} {codename}{kind} main",
+                    "add the distribution's archive to it, or use KSRC= and QEMU=")
+            entries.append(f"Types: deb\nURIs: {uri}\nSuites: {' '.join(names)}\n"
+                           f"Components: main\n{signed}")
+        sources.write_text("\n".join(entries))
         self.options = [f"-o{one}" for one in (
             *OPTIONS, f"Dir::Etc::sourcelist={sources}", f"Dir::State::lists={lists}",
             f"Dir::Cache={HOME}/cache")]

@@ -104,7 +104,7 @@ def from_archive(into):
     package, wanted = facts["package"], facts["version"]
     else_how = f"or use a tree of yours: KSRC=/path to Linux {wanted}.x"
     family, name = apt.machine()
-    suites = [name, f"{name}-updates"] if family == "ubuntu" else [facts["suite"]]
+    suites = [name, f"{name}-updates"] if family == "ubuntu" else facts["suite"].split()
     archive = apt.Archive("base", suites)
     version, wrong = archive.newest(package)
     if not version:

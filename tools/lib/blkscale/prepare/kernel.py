@@ -82,7 +82,8 @@ def counted(tree, config):
 def env():
     found = {k: v for k, v in os.environ.items()
              if not k.startswith(("MAKE", "MFLAGS", "KBUILD_", "GIT_", "CONFIG"))
-             and k not in ("KERNEL", "O", "M", "W", "C", "V", "ARCH", "CROSS_COMPILE", "BUILD")}
+             and k not in ("KERNEL", "O", "M", "W", "C", "V", "ARCH", "CROSS_COMPILE", "BUILD",
+                       "BASE")}
     found.update(CCACHE_NOHASHDIR="1", LC_ALL="C.UTF-8")
     return found
 
@@ -306,5 +307,7 @@ def build_module(tree, config):
         return
     ours = paths.obj(tree, config) / "ours"
     ours.mkdir(exist_ok=True)
+    for name in ("Kbuild", "tickdisk.c"):	# kernels before 6.13 build where the source is
+        shutil.copy2(MODULE / name, ours / name)
     log = tree / f".obj-{config}.ours-log"
-    follow(make(tree, config, f"M={MODULE}", f"MO={ours}", "modules"), log, None, 0, 0)
+    follow(make(tree, config, f"M={ours}", "modules"), log, None, 0, 0)

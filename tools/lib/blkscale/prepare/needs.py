@@ -30,7 +30,7 @@ PARTS = {
     "base": ("fetch and unpack the base kernel",
              _unless(paths.TREES["base"], 180), ["base"]),
     "qemu": ("find or fetch QEMU",
-             _unless(paths.BUILD / "qemu", 40), ["qemu"]),
+             _unless(paths.SHARED / "qemu", 40), ["qemu"]),
     "tree": ("apply the series", lambda: 5, ["series", "tree"]),
     "base small": _kernel("base", "small"),
     "patched small": _kernel("patched", "small"),

@@ -10,7 +10,7 @@ from ..ui import die, note
 from . import apt
 
 PROGRAM = "qemu-system-x86_64"
-HOME = paths.BUILD / "qemu"
+HOME = paths.SHARED / "qemu"
 
 
 def numbers(version):

@@ -2,8 +2,10 @@
 """The patch files of the series: reading them, naming them, applying them."""
 import email
 import email.header
+import contextlib
 import re
 import shutil
+import subprocess
 import tempfile
 import textwrap
 from pathlib import Path
@@ -19,6 +21,10 @@ FORMAT = ["format-patch", "--stdout", "-N", "--no-base", *FORM]
 MAILS = ["format-patch", "-q", "-n", "--cover-letter", "--base=base", *FORM]
 # The letter over all parts.
 OVERVIEW = "overview"
+OF = """# SPDX-License-Identifier: GPL-2.0
+# Which version of the series' patch each override was made from: its name and
+# its git patch-id. `make refresh` writes this.
+"""
 # How many folders deep patches are kept; elsewhere two.
 DEPTH = {"block": 1, "tools": 4}
 
@@ -120,7 +126,7 @@ def names_for(texts, old):
     return names
 
 
-def parse(lines, root=paths.ROOT):
+def parse(lines, find=paths.find):
     """The names in a series file; ends the program if one cannot be right."""
     names = paths.patch_lines(lines)
     for name in names:
@@ -129,7 +135,7 @@ def parse(lines, root=paths.ROOT):
                 "one path a line, ending in .patch, or a comment")
         if names.count(name) > 1:
             die(f"series: '{name}' is named twice", "take one of the lines out")
-        if not (Path(root) / name).is_file():
+        if not find(name).is_file():
             die(f"series names {name}, but there is no such file",
                 "restore it from git, or take the line out")
     return names
@@ -211,9 +217,9 @@ def file_name(part):
     return part.replace(" ", "-")
 
 
-def letter(part, root=paths.ROOT):
+def letter(part, find=paths.find):
     """(subject, text) of the cover letter of a part."""
-    path = Path(root) / "letters" / file_name(part)
+    path = find(f"letters/{file_name(part)}")
     head, _, text = (read(path) if path.is_file() else "").partition("\n\n")
     if not head.startswith("Subject: ") or not text.strip():
         die(f"{path} is no cover letter of '{part}'",
@@ -221,12 +227,79 @@ def letter(part, root=paths.ROOT):
     return " ".join(head.split()[1:]), text.strip()
 
 
-def load(root=paths.ROOT):
+def load(home=None, find=None):
     """[(name, text)] of the patch files, in order."""
-    root = Path(root)
-    listing = root / "series"
-    names = parse(listing.read_text().splitlines(), root) if listing.exists() else []
-    return [(name, read(root / name)) for name in names]
+    listing, find = Path(home or paths.HOME) / "series", find or paths.find
+    names = parse(listing.read_text().splitlines(), find) if listing.exists() else []
+    return [(name, read(find(name))) for name in names]
+
+
+def load_main():
+    """[(name, text)] of the series itself, whatever the base."""
+    return load(paths.ROOT, lambda name: paths.ROOT / name)
+
+
+def left_out(lines):
+    """{name: why} of the patches that a back-port does without: `# without: NAME why`."""
+    found = {}
+    for line in map(str.strip, lines):
+        if line.startswith("# without:"):
+            name, _, why = line.partition(":")[2].strip().partition(" ")
+            found[name] = why.strip()
+    return found
+
+
+def patch_id(text):
+    """What git calls a patch's id: it stays when only lines move, or the message changes."""
+    done = subprocess.run(["git", "patch-id", "--stable"], capture_output=True, env=git.env(),
+                          input=text.encode("utf-8", "surrogateescape"), check=True)
+    return done.stdout.decode().partition(" ")[0]
+
+
+def of(home=None):
+    """{name: id of the patch that it was made from} of the overrides of a back-port."""
+    path = Path(home or paths.HOME) / "of"
+    return dict(line.split() for line in paths.patch_lines(
+        path.read_text().splitlines())) if path.exists() else {}
+
+
+def write_of(made):
+    write(paths.HOME / "of", OF + "".join(f"{name} {number}\n"
+                                          for name, number in made.items()))
+
+
+def backport_faults(home):
+    """What is wrong with a back-port, as lines; home is its folder."""
+    home = Path(home)
+    lines = (home / "series").read_text().splitlines()
+    main, made, without = dict(load_main()), of(home), left_out(lines)
+    names = paths.patch_lines(lines)
+    own = {str(path.relative_to(home)) for path in home.rglob("*.patch")
+           if path.parent != home / "tools/tests/breaks"}
+    wrong = []
+    for name, text in main.items():
+        if (name in names) == (name in without):
+            wrong.append(f"{name} is neither in the list nor left out by `# without: {name} "
+                         "why`" if name not in names else f"{name} is in the list and left out")
+    wrong += [f"{name} is left out and nobody says why" for name, why in without.items() if not why]
+    wrong += [f"{name} is no patch of the series" for name in without if name not in main]
+    wrong += [f"{name} is there, but not in the list" for name in sorted(own - set(names))]
+    order = [name for name in names if name in main]
+    if order != [name for name in main if name in order]:
+        wrong.append("the patches that it shares are in another order than in `series`")
+    for name in sorted(own & set(main)):
+        now = patch_id(main[name])
+        if name not in made:
+            wrong.append(f"`of` does not say which {name} the override was made from")
+        elif made[name] != now:
+            wrong.append(f"{name} has changed, and the override in {home.name} is of an older "
+                         f"one: make the change there, too, or if it needs none, put {now} into "
+                         f"backports/{home.name}/of")
+        if subject(read(home / name)) != subject(main[name]):
+            wrong.append(f"the override of {name} has another subject")
+    wrong += [f"`of` names {name}, which is no override" for name in made
+              if name not in own & set(main)]
+    return wrong
 
 
 def commits(tree, tip="series", base="base"):
@@ -272,16 +345,11 @@ def whole_files(patches):
     return {path for text in patches for path, (_, added) in files(text).items() if added}
 
 
-def apply(repo, start, patches, three_way=False):
-    """Apply [(name, text)] onto commit start of repo; returns the new commit.
-
-    The work is done in a clone that borrows repo's objects and checks out only
-    the files concerned, so repo's branches, index and files stay as they are
-    whatever happens, and it takes seconds.
-    """
-    # A fixed committer and the author's date: the same files give the same commits.
-    am = ["am", "--committer-date-is-author-date", "--keep-non-patch"]
-    am += ["-3"] if three_way else []
+@contextlib.contextmanager
+def borrowed(repo, patches):
+    """A clone that borrows repo's objects and checks out only the files concerned, so
+    repo's branches, index and files stay as they are whatever happens, and it takes
+    seconds."""
     paths.BUILD.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(prefix="am-", dir=paths.BUILD))
     try:
@@ -293,19 +361,47 @@ def apply(repo, start, patches, three_way=False):
         (clone / ".git/info/sparse-checkout").write_text(
             "".join(f"/{path}\n" for path in touched) or "/Makefile\n")
         git.git(clone, "config", "core.sparseCheckout", "true")
+        yield clone
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def am(clone, text, three_way=False):
+    """(worked, output) of git am for one patch, on HEAD of a clone."""
+    mail = clone.parent / "mail"
+    write(mail, text)
+    # A fixed committer and the author's date: the same files give the same commits.
+    return git.ask(clone, "am", "--committer-date-is-author-date", "--keep-non-patch",
+                   *(["-3"] if three_way else []), mail)
+
+
+def apply(repo, start, patches, three_way=False):
+    """Apply [(name, text)] onto commit start of repo; returns the new commit."""
+    with borrowed(repo, patches) as clone:
         git.git(clone, "checkout", "-q", "--detach", start)
         for name, text in patches:
-            mail = place / "mail"
-            write(mail, text)
-            worked, said = git.ask(clone, *am, mail)
+            worked, said = am(clone, text, three_way)
             if not worked:
                 die(f"{name} does not apply to {repo}: {reason(said)}",
                     f"nothing there was changed; its base is {start[:12]}")
         git.git(repo, "fetch", "-q", "--no-tags", clone, "HEAD",
                 what=f"cannot write to {repo}")
         return git.rev(clone, "HEAD")
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+
+
+def give(repo, pairs):
+    """For each (commit, patch text): whether git am of the text on the commit's parent
+    gives what the commit is, message and author included."""
+    same = ("log", "-1", "--format=%T%n%an%n%ae%n%B")
+    found = []
+    with borrowed(repo, pairs) as clone:
+        for commit, text in pairs:
+            git.git(clone, "checkout", "-q", "-f", "--detach", f"{commit}~")
+            worked, _ = am(clone, text)
+            if not worked:
+                git.ask(clone, "am", "--abort")
+            found.append(worked and git.git(clone, *same) == git.git(clone, *same, commit))
+    return found
 
 
 def reason(said):

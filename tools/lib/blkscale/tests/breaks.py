@@ -17,5 +17,5 @@ def facts(patch, word=TESTS):
 
 def known(word=TESTS):
     """{name: patch}: for the patched kernel, or with PROMISE for base."""
-    return {p.stem: p for p in sorted(FOLDER.glob("*.patch"))
-            if facts(p, word)}
+    return {p.stem: paths.find(str(p.relative_to(paths.ROOT)))
+            for p in sorted(FOLDER.glob("*.patch")) if facts(p, word)}

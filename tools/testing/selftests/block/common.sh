@@ -378,6 +378,16 @@ has_direct() {
 	[ -e "/sys/block/$1/queue/iosched/direct_issue" ]
 }
 
+# async_depth DISK: names its file. Before Linux 7.0 a scheduler has it, or none: bfq.
+async_depth() {
+	local file
+
+	for file in "/sys/block/$1/queue/"{,iosched/}async_depth; do
+		[ ! -e "$file" ] || { echo "$file"; return; }
+	done
+	return 1
+}
+
 # can_issue DISK: requests can be issued directly to it, with this kernel
 can_issue() {
 	has_direct "$1" || { skip "this kernel has no direct issue"; return; }

@@ -127,7 +127,7 @@ tags() {
 
 # as many again can be in the scheduler, which gives them to the driver
 limits() {
-	local disk=$1 queue=/sys/block/$1/queue most=128
+	local disk=$1 queue=/sys/block/$1/queue most=128 file
 
 	[ "$2" = null_blk ] || most=$((SDEBUG_QUEUE / 2))	# of those that are shared
 	let_issue "$disk" "$3" && tags "$disk" 32 $most -r 100 -b 16 &&
@@ -135,7 +135,8 @@ limits() {
 	for batch in 1 32; do
 		tags "$disk" 9 8 -r 100 -b $batch || return
 	done
-	put "$queue/async_depth" 4 && tags "$disk" 5 4 -r 0 -b 1
+	file=$(async_depth "$disk") || return 0
+	put "$file" 4 && tags "$disk" 5 4 -r 0 -b 1
 }
 
 # few are not held by those that are in a plug
@@ -181,10 +182,10 @@ crowd() {
 # Those that have to wait for the device merge, and are not passed by more than it takes.
 # When that is over the next ones are issued directly again.
 full() {
-	local disk=$1 queue=/sys/block/$1/queue waited=0
+	local disk=$1 queue=/sys/block/$1/queue waited=0 file
 
-	let_issue "$disk" "$3" &&
-		put "$queue/async_depth" "$(<"$queue/nr_requests")" || return
+	let_issue "$disk" "$3" || return
+	! file=$(async_depth "$disk") || put "$file" "$(<"$queue/nr_requests")" || return
 	merged_since "$disk"
 	load "$disk" -c -r 0 -t 2 -d 64 -i 4 -p seq -n 500 || return
 	merged_since "$disk"
