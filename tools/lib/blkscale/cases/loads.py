@@ -17,6 +17,7 @@ _PROGRAMS = {
         "-shared", "-fPIC", "-fvisibility=hidden", "lockstep.c", "count.c"]),
     "selftests/blkload": ("tools/testing/selftests/block", [
         "-Werror", "blkload.c", "data.c", "io.c", "watch.c"]),
+    "selftests/ublkmem": ("tools/testing/selftests/block", ["-Werror", "ublkmem.c"]),
 }
 
 

@@ -8,13 +8,15 @@
 # and in TEST_BAD_DEVS, of which each 13th block of 4 KiB in the first MiB cannot
 # be written.
 # TEST_SCHEDS, TEST_KINDS, TEST_PARTS ("direct f*"), BLKLOAD and KTAP narrow or redirect
-# a run. TEST_UNTIL_RED ends it with the first failure.
+# a run. TEST_UNTIL_RED ends it with the first failure. TEST_KINDS may also have ublk and
+# ublk4: disks of one queue and of four, whose driver is the process UBLKMEM.
 #
 # What is done often is done without other programs: in a busy guest each takes most
 # of a second to start.
 
 BLK_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 BLKLOAD=${BLKLOAD:-$BLK_DIR/blkload}
+UBLKMEM=${UBLKMEM:-$BLK_DIR/ublkmem}
 TEST_SCHEDS=${TEST_SCHEDS:-mq-deadline bfq}
 TEST_KINDS=${TEST_KINDS:-null_blk scsi_debug virtio_blk nvme}
 NULLB=/sys/kernel/config/nullb
@@ -31,6 +33,9 @@ TEST_NAME=${TEST_NAME#test_}
 null_made=()
 md_made=()
 nvmet_made=
+ublk_file=
+ublk_pid=
+ublk_disk=
 bg=()
 reason=
 
@@ -144,6 +149,7 @@ cleanup() {
 	done
 	md_remove_all
 	nvmet_remove
+	ublk_remove
 	null_remove_all
 	rm -f "$BLK_TMP"
 }
@@ -342,6 +348,37 @@ nvmet_remove() {
 	rm -f "$port/subsystems/$nvmet_made" "$NVMET_FILE"
 	rmdir $port "$sub/namespaces/1" "$sub"
 	nvmet_made=
+}
+
+# ublk_make [QUEUES]: sets $disk to a ublk disk that is the file $ublk_file
+ublk_make() {
+	disk=
+	[ -x "$UBLKMEM" ] || { skip "no ublk server"; return; }
+	[ -c /dev/ublk-control ] || modprobe ublk_drv 2>/dev/null
+	[ -c /dev/ublk-control ] || { skip "no ublk"; return; }
+	ublk_file=$(mktemp) && truncate -s 256M "$ublk_file" && ublk_serve -q "${1:-1}" || return
+	disk=$ublk_disk
+	wait_until 10 test -b "/dev/$disk" || fail "/dev/$disk did not appear"
+}
+
+# ublk_serve OPTION...: starts a server; when it has said its $ublk_disk, that has its I/O
+ublk_serve() {
+	read -r -t 30 ublk_disk < <(exec "$UBLKMEM" "$@" "$ublk_file" 2>>"$BLK_TMP")
+	ublk_pid=$!
+	[ -n "$ublk_disk" ] || fail "no disk of the ublk server: $(<"$BLK_TMP")"
+}
+
+ublk_remove() {
+	local number=${ublk_disk#ublkb}
+
+	[ -n "$ublk_file" ] || return 0
+	kill "$ublk_pid" 2>/dev/null
+	wait_until 30 gone "$ublk_pid" || { fail "the ublk server does not end"; return; }
+	rm -f "$ublk_file"
+	ublk_file=
+	# one that was killed leaves it
+	[ -z "$number" ] || [ ! -e "/dev/ublkc$number" ] || "$UBLKMEM" -x "$number" ||
+		fail "$ublk_disk is still there"
 }
 
 kind_of() {
@@ -543,6 +580,11 @@ for_each_device() {
 					{ result $? "$sched on $kind"; continue; }
 				one "$fn" "$sched" "$kind" "$disk"
 				sdebug_reset ;;
+			ublk*)
+				ublk_make "${kind#ublk}" &&
+					one "$fn" "$sched" "$kind" "$disk" ||
+					result $? "$sched on $kind"
+				ublk_remove || result 1 "$sched on $kind" ;;
 			esac
 		done
 		seen=
@@ -556,7 +598,7 @@ for_each_device() {
 			one "$fn" "$sched" "$kind" "$disk"
 		done
 		for kind in ${TEST_DEVS:+$TEST_KINDS}; do
-			[[ $kind = null_blk || $kind = scsi_debug || $seen = *" $kind "* ]] ||
+			[[ $kind = null_blk || $kind = scsi_debug || $kind = ublk* || $seen = *" $kind "* ]] ||
 				{ skip "no such disk in TEST_DEVS"; result $? "$sched on $kind"; }
 		done
 	done
@@ -835,6 +877,7 @@ probe_batches() {
 	null_blk) fn=null_queue_rqs ;;
 	nvme) fn=nvme_queue_rqs ;;
 	virtio_blk) fn=virtio_queue_rqs ;;
+	ublk*) fn=ublk_queue_rqs ;;
 	*) skip "$1 has no batches"; return ;;
 	esac
 	symbol $fn && [ -e $PROBES ] && echo "p:blktest/batch $symbol" >>$PROBES ||

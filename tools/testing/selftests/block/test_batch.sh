@@ -133,7 +133,7 @@ start_tests
 FIRST_NAME=$TEST_NAME
 kinds=$TEST_KINDS
 # the others have no ->queue_rqs()
-only_kinds null_blk virtio_blk nvme
+only_kinds null_blk virtio_blk nvme ublk ublk4
 for_each_device batch hw_queue_depth=128
 requeues=/dev/null
 TEST_NAME="batch reset"

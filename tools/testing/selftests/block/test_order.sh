@@ -12,7 +12,7 @@ ENOUGH=1000
 
 # probe_chosen SCHED: the first of these functions that the kernel has
 probe_chosen() {
-	local candidates fn symbol
+	local candidates fn symbol kind rq
 
 	case $1 in
 	mq-deadline) candidates="r:__dd_dispatch_request r:dd_dispatch_request" ;;
