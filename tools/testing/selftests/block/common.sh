@@ -598,7 +598,8 @@ for_each_device() {
 			one "$fn" "$sched" "$kind" "$disk"
 		done
 		for kind in ${TEST_DEVS:+$TEST_KINDS}; do
-			[[ $kind = null_blk || $kind = scsi_debug || $kind = ublk* || $seen = *" $kind "* ]] ||
+			[[ $kind = null_blk || $kind = scsi_debug || $kind = ublk* ||
+			   $seen = *" $kind "* ]] ||
 				{ skip "no such disk in TEST_DEVS"; result $? "$sched on $kind"; }
 		done
 	done
