@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 from blkscale import paths, tap
+from blkscale.cases import loads
 from helpers import error_of, program
 
 SELFTESTS = paths.ROOT / "tools/testing/selftests/block"
@@ -250,10 +251,7 @@ class SelftestsTest(unittest.TestCase):
     @unittest.skipUnless(shutil.which("cc"), "no C compiler")
     def test_blkload(self):
         with tempfile.TemporaryDirectory() as folder:
-            program, disk = Path(folder) / "blkload", Path(folder) / "disk"
-            subprocess.run(["cc", "-Wall", "-Werror", "-o", program,
-                            *set(SELFTESTS.glob("*.c")) - {SELFTESTS / "ublkmem.c"}, "-lpthread"],
-                           check=True)
+            program, disk = loads.build("selftests/blkload"), Path(folder) / "disk"
             disk.write_bytes(bytes(1 << 20))
 
             def run(*words):

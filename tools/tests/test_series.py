@@ -145,7 +145,7 @@ class Parts(unittest.TestCase):
 
 class Backports(unittest.TestCase):
     def test_nothing_is_wrong_with_ours(self):
-        for home in sorted((paths.ROOT / "backports").iterdir()):
+        for home in paths.backports():
             with self.subTest(home.name):
                 self.assertEqual("\n".join(series.backport_faults(home)), "")
                 facts = paths.fields(home / "base")
@@ -153,7 +153,7 @@ class Backports(unittest.TestCase):
                 self.assertEqual(facts["version"], home.name)
 
     def test_every_part_of_ours_has_a_letter(self):
-        for home in sorted((paths.ROOT / "backports").iterdir()):
+        for home in paths.backports():
             lines = (home / "series").read_text().splitlines()
             for part, _ in series.parts(lines):
                 with self.subTest(home.name, part=part), mock.patch.object(paths, "HOME", home):
@@ -416,6 +416,12 @@ class Commits(unittest.TestCase):
         self.run_series("parts", KSRC=str(self.tree))
         self.assertIn(f"\nbase-commit: {self.git('rev-parse', 'base')}\n", (
             self.root / "build/parts/01-one/0000-cover-letter.patch").read_text())
+
+    def test_parts_of_a_patch_whose_message_differs(self):
+        self.parted()
+        place = self.root / "block/first.patch"
+        place.write_text(place.read_text().replace("Why.", "Because."))
+        self.assertIn("is not what the patch files say", self.run_series("parts", fails=True))
 
     def test_parts_that_cannot_be_written(self):
         self.run_series("refresh")

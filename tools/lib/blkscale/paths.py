@@ -56,6 +56,11 @@ def patch_lines(lines):
     return [line for line in stripped if line and not line.startswith("#")]
 
 
+def backports():
+    """The folders of the back-ports."""
+    return sorted((ROOT / "backports").iterdir())
+
+
 def find(name):
     """The file of a patch or letter: the base's own if it has one, else the one that all
     bases share."""

@@ -317,9 +317,36 @@ def texts(tree, tip="series", base="base"):
             for one in commits(tree, tip, base)]
 
 
+def named_before(old):
+    """The patches whose names the commits of their subjects get: a back-port's, and those
+    of the series that it has not yet."""
+    mine = {name for name, _ in old}
+    return old + [(name, text) for name, text in load_main() if name not in mine]
+
+
+def given(tree, commits_of, patches):
+    """{name: whether the patch gives the commit} of {name: commit}."""
+    pairs = [(commit, patches[name]) for name, commit in commits_of.items()]
+    return dict(zip(commits_of, give(tree, pairs))) if pairs else {}
+
+
+def compare(tree, old):
+    """[(name, text, whether the patch file says the same)] of the commits of a tree. A patch
+    that a back-port shares has other offsets there: what it gives is compared."""
+    before, new = dict(old), texts(tree)
+    names = names_for(new, named_before(old))
+    shared = given(tree, {name: commit for name, commit in zip(names, commits(tree))
+                          if name in before and not (paths.HOME / name).is_file()}, before)
+    return [(name, text, shared[name] if name in shared else before.get(name) == text)
+            for name, text in zip(names, new)]
+
+
 def need_same(tree):
     """The tree holds what the patch files say, or the program ends."""
-    if texts(tree) != [text for _, text in load()]:
+    old = load()
+    found = compare(tree, old)
+    if [name for name, _, same in found if same] != [name for name, _ in old] \
+            or len(found) != len(old):
         die(f"{tree} is not what the patch files say", "run `make tree` or `make refresh`")
 
 

@@ -415,7 +415,8 @@ has_direct() {
 	[ -e "/sys/block/$1/queue/iosched/direct_issue" ]
 }
 
-# async_depth DISK: names its file. Before Linux 7.0 a scheduler has it, or none: bfq.
+# async_depth DISK: prints the name of its file. Before Linux 7.0 that is a file of the
+# scheduler, and bfq has none.
 async_depth() {
 	local file
 
@@ -581,9 +582,11 @@ for_each_device() {
 				one "$fn" "$sched" "$kind" "$disk"
 				sdebug_reset ;;
 			ublk*)
-				ublk_make "${kind#ublk}" &&
-					one "$fn" "$sched" "$kind" "$disk" ||
+				if ublk_make "${kind#ublk}"; then
+					one "$fn" "$sched" "$kind" "$disk"
+				else
 					result $? "$sched on $kind"
+				fi
 				ublk_remove || result 1 "$sched on $kind" ;;
 			esac
 		done

@@ -1,36 +1,36 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # The process that is a disk's driver dies under load, and another one takes the disk
-# over. The driver gives back what was in flight, and batches that it gets meanwhile,
-# issued directly and through the scheduler: no data are lost, and nothing is held.
+# over. The driver requeues the requests in flight, and the batches that arrive meanwhile,
+# issued directly and through the scheduler: no data are lost, and no request is left.
 
 . "$(dirname "$0")/common.sh"
 
 SECS=${TEST_SECS:-2}
-ENOUGH=20	# of each kind, that came back
+ENOUGH=20	# of each kind, that were requeued
 
-# given_back: sets $waiting to how many requests wait until there is a server again
-given_back() {
+# requeued: sets $waiting to how many requests wait until there is a server again
+requeued() {
 	waiting=$(grep -c . "/sys/kernel/debug/block/$disk/requeue_list")
 }
 
-more_given_back() {
-	given_back
+more_requeued() {
+	requeued
 	[ "$waiting" -ge $((before + 16)) ]
 }
 
 # replaced: another server; batches of a new load find none. Those that go directly are
-# all given back; adds to $batches if these were seen.
+# all requeued; adds to $batches if these were seen.
 replaced() {
 	local dead=$ublk_pid waiting before
 
 	kill -9 "$dead" && wait_until 30 gone "$dead" ||
 		{ fail "the server does not die"; return; }
 	sleep 0.5
-	given_back
+	requeued
 	before=$waiting
 	background "$disk" -c -n 32 -d 32 -b 8 -o 128m
-	! wait_until 3 more_given_back || batches=$((batches + direct))
+	! wait_until 3 more_requeued || batches=$((batches + direct))
 	ublk_serve -q "${queues:-1}" -r "${disk#ublkb}"
 }
 
@@ -61,7 +61,7 @@ servers() {
 	# bfq need not issue a load directly beside others; the driver of Linux 6.12
 	# has no batches
 	[ "$3" = bfq ] || [ $batches -gt 0 ] || ! symbol ublk_queue_rqs ||
-		{ fail "no batch was given back"; return; }
+		{ fail "no batch was requeued"; return; }
 	[ "$back" -ge $ENOUGH ] && [ $((all - back)) -ge $ENOUGH ] ||
 		fail "hardly one came back, of those issued directly or of others: $r of $all"
 }
