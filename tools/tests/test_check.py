@@ -144,7 +144,8 @@ class PlanTest(unittest.TestCase):
     def test_a_part_is_prepared_once(self):
         titles = [title for title, _ in check.plan(list(check.GROUPS))]
         self.assertEqual(len(titles), len(set(titles)))
-        self.assertEqual(titles[-1], f"test {list(check.GROUPS)[-1]}")
+        # what runs beside the others is waited for at the end
+        self.assertEqual(titles[-2:], [f"test {list(check.GROUPS)[-1]}", "test series"])
 
     def test_a_group_that_cannot_be_prepared_fails(self):
         steps, total = mock.MagicMock(), check.Total()
@@ -155,6 +156,53 @@ class PlanTest(unittest.TestCase):
             check.run_group("guest", steps, done, total)
         self.assertEqual(total.line(), "0 passed, 2 failed")
         self.assertEqual(list(done), ["setup"])
+
+
+class BesideTest(unittest.TestCase):
+    """A group beside the next one, as small shell programs."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.home = Path(folder.name)
+        patch = mock.patch.object(check, "LOGS", self.home)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def run_groups(self, **scripts):
+        groups = {}
+        for name, script in scripts.items():
+            path = self.home / name
+            path.write_text(f"#!/bin/sh\ncd {self.home}\n{script}\n")
+            path.chmod(0o755)
+            groups[name] = check.Group(str(path), [], 1, 20, name, beside=name == "a")
+        out = io.StringIO()
+        with mock.patch.object(check, "GROUPS", groups), contextlib.redirect_stdout(out), \
+                mock.patch.object(check.ui, "Steps", mock.MagicMock()) as steps, \
+                mock.patch.object(check, "arguments",
+                                  return_value=mock.Mock(groups=list(groups), list=False)):
+            steps.return_value.environment.return_value = None
+            self.status = check.main()
+        return out.getvalue()
+
+    def test_both_at_once_and_what_it_says_is_not_mixed(self):
+        said = self.run_groups(a="until [ -e b-ran ]; do sleep .1; done; echo ok 1 in a; nice",
+                               b="echo ok 1 in b; touch b-ran; sleep .5; echo ok 2 in b")
+        self.assertEqual(self.status, 0)
+        self.assertRegex(said, r"(?s)ok 1 in b\n.*ok 2 in b\n.*ok 1 in a\n.*3 passed, 0 failed")
+        self.assertIn("\n15", (self.home / "a.log").read_text())
+
+    def test_it_counts(self):
+        self.assertIn("1 passed, 1 failed", self.run_groups(a="echo not ok 1 in a; exit 1",
+                                                            b="echo ok 1 in b"))
+        self.assertEqual(self.status, 1)
+
+    def test_it_ends_with_the_program(self):
+        with mock.patch.object(check, "run_group", side_effect=KeyboardInterrupt):
+            with self.assertRaises(KeyboardInterrupt):
+                self.run_groups(a="echo $$ >pid; exec sleep 30", b="true")
+        pid = self.home / "pid"		# if it came so far
+        self.assertTrue(not pid.exists() or gone(int(pid.read_text())))
 
 
 class CallTest(unittest.TestCase):
