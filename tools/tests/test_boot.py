@@ -238,6 +238,7 @@ class BootTest(unittest.TestCase):
         (tree / "block").mkdir(parents=True)
         source = tree / "block/x.c"
         source.write_text("a\n")
+        (tree / "Kbuild").touch()
         for word in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"], ["tag", "base"]):
             subprocess.run(["git", "-C", tree, "-c", "user.name=x", "-c", "user.email=x@x",
                             *word], check=True)
@@ -257,6 +258,9 @@ class BootTest(unittest.TestCase):
         self.assertRegex(error_of(boot.image, tree, "small")[0], wrong)
         mark.unlink()
         self.assertRegex(error_of(boot.image, tree, "small")[0], wrong)
+        # kernels whose source is elsewhere, as manycore/parts keeps them
+        (tree / "Kbuild").unlink()
+        self.assertEqual(boot.image(tree, "small"), found)
 
     def test_the_file_base_is_no_kernel(self):
         self.addCleanup(os.chdir, os.getcwd())

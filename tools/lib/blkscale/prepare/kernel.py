@@ -112,7 +112,10 @@ def source_id(tree):
 
 
 def is_of_source(tree, config):
-    """Whether the kernel was built from the source as it is now."""
+    """Whether the kernel was built from the source as it is now; manycore/parts keeps
+    kernels without their source."""
+    if not (tree / "Kbuild").exists():
+        return True
     mark = paths.obj(tree, config) / ".source"
     return mark.exists() and mark.read_text() == source_id(tree)
 
