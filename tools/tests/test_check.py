@@ -145,7 +145,8 @@ class PlanTest(unittest.TestCase):
         titles = [title for title, _ in check.plan(list(check.GROUPS))]
         self.assertEqual(len(titles), len(set(titles)))
         # what runs beside the others is waited for at the end
-        self.assertEqual(titles[-2:], [f"test {list(check.GROUPS)[-1]}", "test series"])
+        self.assertEqual(titles[-3:], [f"test {list(check.GROUPS)[-1]}", "test series",
+                                       "test backports"])
 
     def test_a_group_that_cannot_be_prepared_fails(self):
         steps, total = mock.MagicMock(), check.Total()

@@ -258,6 +258,17 @@ class Confirm(unittest.TestCase):
         self.assertEqual(self.arguments("--boots", "9").boots, 9)
         self.assertTrue(self.arguments().no_none)
 
+    def test_shares_longer(self):
+        case, disk, _ = next(cell for cell in promises.cells(False, "shares:", ["bfq"], None)
+                             if cell[1] == "null_blk 100 us x 64")
+        self.assertEqual(self.arguments().longer, promises.LONGER)
+        self.assertEqual(self.arguments("--longer", "2").longer, 2)
+        self.assertEqual(promises.guest_seconds(case, disk, 2),
+                         2 * promises.guest_seconds(case, disk))
+        late = promises.NAMES[LATENCY]
+        self.assertEqual(promises.guest_seconds(late, disk, 2),
+                         promises.guest_seconds(late, disk))
+
     def test_nothing_to_confirm(self):
         with mock.patch.object(PROGRAM, "arguments", lambda _argv: mock.Mock(
                 list=False, cells=[])), contextlib.redirect_stderr(io.StringIO()) as err:
