@@ -258,16 +258,16 @@ class Confirm(unittest.TestCase):
         self.assertEqual(self.arguments("--boots", "9").boots, 9)
         self.assertTrue(self.arguments().no_none)
 
-    def test_shares_longer(self):
+    def test_latency_and_shares_for_longer(self):
         case, disk, _ = next(cell for cell in promises.cells(False, "shares:", ["bfq"], None)
                              if cell[1] == "null_blk 100 us x 64")
-        self.assertEqual(self.arguments().longer, promises.LONGER)
-        self.assertEqual(self.arguments("--longer", "2").longer, 2)
-        self.assertEqual(promises.guest_seconds(case, disk, 2),
-                         2 * promises.guest_seconds(case, disk))
-        late = promises.NAMES[LATENCY]
-        self.assertEqual(promises.guest_seconds(late, disk, 2),
-                         promises.guest_seconds(late, disk))
+        self.assertEqual(self.arguments().least, promises.LEAST)
+        self.assertEqual(self.arguments("--least", "2").least, 2)
+        late, start = promises.NAMES[LATENCY], next(
+            case for case in promises.NAMES.values() if case.kind == "start")
+        for one, least, found in ((case, 0, 1.5), (case, 2, 2), (case, 1, 1.5),
+                                  (late, 0, .2), (late, 7.5, 7.5), (start, 7.5, 5)):
+            self.assertEqual(promises.guest_seconds(one, disk, least), found)
 
     def test_nothing_to_confirm(self):
         with mock.patch.object(PROGRAM, "arguments", lambda _argv: mock.Mock(
