@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Several namespaces of one NVMe controller share its tags: none is starved, each
-# has a scheduler of its own, and data are kept. And a namespace becomes larger and
-# smaller while it is written.
+# has a scheduler of its own, and data are kept, also when the controller was reset.
+# And a namespace becomes larger and smaller while it is written.
 #
 # TEST_NAMESPACES="/dev/nvme1n1 /dev/nvme1n2 ...": four of one controller, whose
 # content is lost
@@ -57,6 +57,20 @@ fair() {
 	done
 }
 
+# One wants all tags, another one reads now and then. A reset makes new hardware
+# queues, which share their tags as the old ones did.
+reset() {
+	local n
+
+	for n in 1 2; do
+		put "/sys/block/${disks[0]}/device/reset_controller" 1 || return
+		background "${disks[0]}" -c -d 128 -r 100
+		load "${disks[1]}" -c -n 200 -s 10 -l $LIMIT || return
+		note "reset $n: ${disks[1]}: $out"
+		background_stop || return
+	done
+}
+
 kept_on_all() {
 	local disk pids=() status=0
 
@@ -71,7 +85,7 @@ kept_on_all() {
 }
 
 namespaces() {
-	set_scheds "$1" && fair && kept_on_all && all_idle
+	set_scheds "$1" && fair && reset && kept_on_all && all_idle
 }
 
 has_size() {

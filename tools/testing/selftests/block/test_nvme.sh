@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # The NVMe driver below the schedulers: no command id twice in flight, commands
 # whose completion is lost, also when these have all tags, a controller that is
-# removed and found again, and one whose queues become fewer and more.
+# removed and found again, one whose queues become fewer and more, and one that is
+# reset while nothing is in flight.
+#
+# TEST_NAMESPACES: see test_namespaces.sh
 
 . "$(dirname "$0")/common.sh"
 
@@ -102,13 +105,39 @@ no_tag_listed() {
 	grep -qs "\.tag=-1" "/sys/kernel/debug/block/$1"/hctx*/dispatch
 }
 
+all_inactive() {
+	local name
+
+	for name in "${neighbours[@]}"; do
+		! grep -q TAG_ACTIVE "/sys/kernel/debug/block/$name"/hctx*/state || return
+	done
+}
+
+# Sets $neighbours to the other disks that share the tags of $1, and have no share now
+find_neighbours() {
+	local dev name
+
+	neighbours=()
+	has_own_tags "$1" && return
+	for dev in $TEST_NAMESPACES; do
+		name=${dev##*/}
+		[ "$name" != "$1" ] && [ -e "/sys/block/$name" ] && unused "$name" &&
+			put "/sys/block/$name/queue/io_timeout" 1000 && load "$name" -c -n 1 &&
+			neighbours+=("$name")
+	done
+	[ ${#neighbours[@]} -gt 0 ] || return "$KSFT_SKIP"
+	wait_until 20 all_inactive || fail "other disks stay active" || return
+	reason=
+}
+
 # What was issued directly has all tags when the controller is reset, and is listed
-# with them behind a request that waits for one
+# with them behind a request that waits for one. If that is not because all tags are
+# taken, then because other disks begin, and the share of this one is smaller now.
 all_tags() {
-	local disk=$1 before tags reads writes merged pid status
+	local disk=$1 before tags reads writes merged pid status neighbours name
 
 	may_lose "$disk" || return
-	has_own_tags "$disk" || return
+	find_neighbours "$disk" || return
 	tags=$(tags_of "$disk")
 	[ "$tags" -ge 64 ] && [ "$tags" -le 512 ] || { skip "$tags tags"; return; }
 	let_issue "$disk" "$3"
@@ -127,10 +156,18 @@ all_tags() {
 	wait_until 10 no_tag_listed "$disk" || fail "no request waits for a tag"
 	status=$?
 	counted_since "$disk"
+	for name in "${neighbours[@]}"; do
+		background "$name" -c -r 100 -n 1
+	done
+	sleep 0.3
 	lose_completions "$disk" 0
 	wait $pid || fail "$(<"$BLK_TMP")" || status=1
-	echo "$before" >"/sys/block/$disk/queue/io_timeout"
-	note "$disk: ${since[direct]} of $((tags + 8)) reads issued directly, $tags tags"
+	background_stop || status=1
+	for name in "$disk" "${neighbours[@]}"; do
+		echo "$before" >"/sys/block/$name/queue/io_timeout"
+	done
+	note "$disk: ${since[direct]} of $((tags + 8)) reads issued directly, $tags tags," \
+		"${#neighbours[@]} other disks"
 	[ $status -eq 0 ] || return $status
 	[ "${since[direct]}" -eq "$tags" ] ||
 		fail "only ${since[direct]} of $tags tags in use directly"
@@ -219,6 +256,18 @@ queues() {
 		fail "the number of hardware queues did not change:$counts"
 }
 
+# A driver quiesces its queues for a reset. What is inserted meanwhile is issued when
+# it is over, though nothing completes then that would run the queue.
+inserted_in_reset() {
+	local disk=$1 n
+
+	background "$disk" -c -t 2 -u 5000 -r 100 -l 5000
+	for n in 1 2 3 4 5 6; do
+		step "$disk" "/sys/block/$disk/device/reset_controller" 1 || return
+	done
+	background_stop
+}
+
 need_program fio
 need_hotplug
 start_tests
@@ -235,4 +284,15 @@ TEST_NAME="nvme removed"
 for_each_device removed
 TEST_NAME="nvme queues"
 for_each_device queues
+TEST_NAME="nvme reset"
+# shellcheck disable=SC2053
+for sched in $TEST_SCHEDS; do
+	[[ $TEST_NAME = ${TEST_PARTS:-*} ]] || continue
+	if nvmet_make blktest 32 1; then
+		one inserted_in_reset "$sched" nvme-loop "$disk"
+	else
+		result $? "$sched on nvme-loop"
+	fi
+	nvmet_remove
+done
 finish_tests

@@ -6,6 +6,9 @@
 # They are issued directly, unless they meet. With mq-deadline those of the real-time
 # class, and all on a rotational disk or with direct_issue=0, go through the scheduler.
 # They are staged where its lock is taken, but on a rotational disk.
+#
+# And a disk that starts while another one has all tags of both: none of its own I/Os
+# completes, so somebody else has to tell it that a tag is free.
 
 . "$(dirname "$0")/common.sh"
 
@@ -46,8 +49,38 @@ wakeup() {
 		fail "no run of the queue was seen, delayed or not"
 }
 
+inactive() {
+	! grep -q TAG_ACTIVE "/sys/kernel/debug/block/$1/hctx0/state"
+}
+
+all_taken() {
+	grep -q "^busy=$(tags_of "$1")\$" "/sys/kernel/debug/block/$1/hctx0/tags"
+}
+
+# The first one has a share only while it is active
+second() {
+	local disk=$1 other=bu$$ round
+
+	null_make $other size=256 "${SHARED[@]}" && set_sched $other "$3" &&
+		put /sys/block/$other/queue/io_timeout 1000 || return
+	for round in 1 2 3; do
+		# so that it is looked at after a second
+		load $other -n 1 || return
+		wait_until 20 inactive $other || { fail "$other stays active"; return; }
+		background "$disk" -t 4 -d 32 -r 100
+		wait_until 20 all_taken "$disk" || { fail "$disk has not all tags"; return; }
+		load $other -n 1 -l $LIMIT || return
+		note "$other beside $disk: $out"
+		background_stop || return
+	done
+}
+
 start_tests
 TEST_KINDS=null_blk
 TEST_DEVS=
+FIRST_NAME=$TEST_NAME
 for_each_device wakeup irqmode=0
+TEST_NAME="wakeup second"
+SHARED=(submit_queues=1 shared_tags=1 irqmode=2 completion_nsec=20000000)
+for_each_device second "${SHARED[@]}"
 finish_tests
