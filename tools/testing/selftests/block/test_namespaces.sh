@@ -57,13 +57,17 @@ fair() {
 	done
 }
 
-# One wants all tags, another one reads now and then. A reset makes new hardware
-# queues, which share their tags as the old ones did.
+# A reset makes new hardware queues, which share their tags as the old ones did. One
+# disk wants all tags, another one reads now and then.
 reset() {
-	local n
+	local n disk
 
 	for n in 1 2; do
 		put "/sys/block/${disks[0]}/device/reset_controller" 1 || return
+		for disk in "${disks[@]}"; do
+			! has_own_tags "$disk" || fail "$disk has new tags of its own" || return
+		done
+		reason=
 		background "${disks[0]}" -c -d 128 -r 100
 		load "${disks[1]}" -c -n 200 -s 10 -l $LIMIT || return
 		note "reset $n: ${disks[1]}: $out"
