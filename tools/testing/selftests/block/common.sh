@@ -478,6 +478,16 @@ tags_of() {
 	sed -n 's/^nr_tags=//p' "/sys/kernel/debug/block/$1/hctx0/tags"
 }
 
+# Whether a disk has a share of the tags that disks share, by its hardware queues
+tags_active() {
+	grep -q TAG_ACTIVE "/sys/kernel/debug/block/$1"/hctx*/state
+}
+
+tags_inactive() {
+	tags_active "$1"
+	[ $? -eq 1 ]
+}
+
 has_own_tags() {
 	! grep -q TAG_QUEUE_SHARED "/sys/kernel/debug/block/$1/hctx0/flags" ||
 		skip "$1 shares its tags with other disks"

@@ -57,8 +57,8 @@ fair() {
 	done
 }
 
-# A reset makes new hardware queues, which share their tags as the old ones did. One
-# disk wants all tags, another one reads now and then.
+# With queues of several types, a reset makes new hardware queues, every other time of
+# what is left of old ones. They share their tags, too.
 reset() {
 	local n disk
 
@@ -68,10 +68,6 @@ reset() {
 			! has_own_tags "$disk" || fail "$disk has new tags of its own" || return
 		done
 		reason=
-		background "${disks[0]}" -c -d 128 -r 100
-		load "${disks[1]}" -c -n 200 -s 10 -l $LIMIT || return
-		note "reset $n: ${disks[1]}: $out"
-		background_stop || return
 	done
 }
 
@@ -89,7 +85,7 @@ kept_on_all() {
 }
 
 namespaces() {
-	set_scheds "$1" && fair && reset && kept_on_all && all_idle
+	set_scheds "$1" && reset && fair && kept_on_all && all_idle
 }
 
 has_size() {

@@ -105,15 +105,7 @@ no_tag_listed() {
 	grep -qs "\.tag=-1" "/sys/kernel/debug/block/$1"/hctx*/dispatch
 }
 
-all_inactive() {
-	local name
-
-	for name in "${neighbours[@]}"; do
-		! grep -q TAG_ACTIVE "/sys/kernel/debug/block/$name"/hctx*/state || return
-	done
-}
-
-# Sets $neighbours to the other disks that share the tags of $1, and have no share now
+# Sets $neighbours to the other disks of the controller, which share the tags of $1
 find_neighbours() {
 	local dev name
 
@@ -121,29 +113,25 @@ find_neighbours() {
 	has_own_tags "$1" && return
 	for dev in $TEST_NAMESPACES; do
 		name=${dev##*/}
-		[ "$name" != "$1" ] && [ -e "/sys/block/$name" ] && unused "$name" &&
-			put "/sys/block/$name/queue/io_timeout" 1000 && load "$name" -c -n 1 &&
+		if [ "$name" != "$1" ] && unused "$name" &&
+		   [ "/sys/block/$name/device" -ef "/sys/block/$1/device" ]; then
 			neighbours+=("$name")
+		fi
 	done
 	[ ${#neighbours[@]} -gt 0 ] || return "$KSFT_SKIP"
-	wait_until 20 all_inactive || fail "other disks stay active" || return
 	reason=
 }
 
-# What was issued directly has all tags when the controller is reset, and is listed
-# with them behind a request that waits for one. If that is not because all tags are
-# taken, then because other disks begin, and the share of this one is smaller now.
-all_tags() {
-	local disk=$1 before tags reads writes merged pid status neighbours name
+# hold_all_tags DISK TAGS
+hold_all_tags() {
+	local disk=$1 tags=$2 name pid reads writes merged status
 
-	may_lose "$disk" || return
-	find_neighbours "$disk" || return
-	tags=$(tags_of "$disk")
-	[ "$tags" -ge 64 ] && [ "$tags" -le 512 ] || { skip "$tags tags"; return; }
-	let_issue "$disk" "$3"
-	before=$(cat "/sys/block/$disk/queue/io_timeout")
-	put "/sys/block/$disk/queue/nr_requests" $((2 * tags)) &&
-		put "/sys/block/$disk/queue/io_timeout" 1000 || return
+	for name in "${neighbours[@]}"; do
+		load "$name" -c -n 1 || return
+	done
+	for name in "${neighbours[@]}"; do
+		wait_until 20 tags_inactive "$name" || fail "$name stays active" || return
+	done
 	read_stat "$disk"
 	"$BLKLOAD" -f 4000 -c -d $((tags + 8)) -b $((tags + 8)) -n $((tags + 8)) \
 		"/dev/$disk" >"$BLK_TMP" 2>&1 &
@@ -159,18 +147,43 @@ all_tags() {
 	for name in "${neighbours[@]}"; do
 		background "$name" -c -r 100 -n 1
 	done
-	sleep 0.3
+	for name in "${neighbours[@]}"; do
+		wait_until 5 tags_active "$name" || fail "$name is not active" || status=1
+	done
 	lose_completions "$disk" 0
 	wait $pid || fail "$(<"$BLK_TMP")" || status=1
 	background_stop || status=1
-	for name in "$disk" "${neighbours[@]}"; do
-		echo "$before" >"/sys/block/$name/queue/io_timeout"
-	done
 	note "$disk: ${since[direct]} of $((tags + 8)) reads issued directly, $tags tags," \
 		"${#neighbours[@]} other disks"
 	[ $status -eq 0 ] || return $status
 	[ "${since[direct]}" -eq "$tags" ] ||
 		fail "only ${since[direct]} of $tags tags in use directly"
+}
+
+# What was issued directly has all tags when the controller is reset, and is listed
+# with them behind a request that waits for one: if not because all tags are taken,
+# then because other disks begin, and the share of this one is smaller now.
+all_tags() {
+	local disk=$1 tags name status neighbours
+	local -A before
+
+	may_lose "$disk" || return
+	find_neighbours "$disk" || return
+	tags=$(tags_of "$disk")
+	[ "$tags" -ge 64 ] && [ "$tags" -le 512 ] || { skip "$tags tags"; return; }
+	let_issue "$disk" "$3"
+	put "/sys/block/$disk/queue/nr_requests" $((2 * tags)) || return
+	for name in "$disk" "${neighbours[@]}"; do
+		before[$name]=$(<"/sys/block/$name/queue/io_timeout")
+		put "/sys/block/$name/queue/io_timeout" 1000
+	done
+	hold_all_tags "$disk" "$tags"
+	status=$?
+	lose_completions "$disk" 0
+	for name in "${!before[@]}"; do
+		echo "${before[$name]}" >"/sys/block/$name/queue/io_timeout"
+	done
+	return $status
 }
 
 # found DEVICE NSID: sets $again to the disk that is this namespace; its name may
@@ -261,7 +274,7 @@ queues() {
 inserted_in_reset() {
 	local disk=$1 n
 
-	background "$disk" -c -t 2 -u 5000 -r 100 -l 5000
+	background "$disk" -c -t 2 -u 5000 -r 100 -l 15000
 	for n in 1 2 3 4 5 6; do
 		step "$disk" "/sys/block/$disk/device/reset_controller" 1 || return
 	done

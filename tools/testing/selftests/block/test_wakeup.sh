@@ -49,10 +49,6 @@ wakeup() {
 		fail "no run of the queue was seen, delayed or not"
 }
 
-inactive() {
-	! grep -q TAG_ACTIVE "/sys/kernel/debug/block/$1/hctx0/state"
-}
-
 all_taken() {
 	grep -q "^busy=$(tags_of "$1")\$" "/sys/kernel/debug/block/$1/hctx0/tags"
 }
@@ -66,8 +62,8 @@ second() {
 	for round in 1 2 3; do
 		# so that it is looked at after a second
 		load $other -n 1 || return
-		wait_until 20 inactive $other || { fail "$other stays active"; return; }
-		background "$disk" -t 4 -d 32 -r 100
+		wait_until 20 tags_inactive $other || { fail "$other stays active"; return; }
+		background "$disk" -t 4 -d $(($(tags_of "$disk") / 2)) -r 100
 		wait_until 20 all_taken "$disk" || { fail "$disk has not all tags"; return; }
 		load $other -n 1 -l $LIMIT || return
 		note "$other beside $disk: $out"
@@ -81,6 +77,6 @@ TEST_DEVS=
 FIRST_NAME=$TEST_NAME
 for_each_device wakeup irqmode=0
 TEST_NAME="wakeup second"
-SHARED=(submit_queues=1 shared_tags=1 irqmode=2 completion_nsec=20000000)
+SHARED=(submit_queues=1 shared_tags=1 irqmode=2 completion_nsec=100000000)
 for_each_device second "${SHARED[@]}"
 finish_tests
