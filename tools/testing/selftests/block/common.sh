@@ -618,6 +618,22 @@ for_each_device() {
 	done
 }
 
+# for_nvme_loop FUNCTION QUEUES: the same on a disk of nvme-loop
+for_nvme_loop() {
+	local fn=$1 queues=$2 sched
+
+	# shellcheck disable=SC2053
+	[[ $TEST_NAME = ${TEST_PARTS:-*} ]] || return 0
+	for sched in $TEST_SCHEDS; do
+		if nvmet_make blktest 32 "$queues"; then
+			one "$fn" "$sched" nvme-loop "$disk"
+		else
+			result $? "$sched on nvme-loop"
+		fi
+		nvmet_remove
+	done
+}
+
 # value_of NAME "ios=5 errors=0 ..."
 value_of() {
 	local word

@@ -128,12 +128,5 @@ else
 	result "$KSFT_SKIP" "several"
 fi
 TEST_NAME="namespaces resize"
-for sched in $TEST_SCHEDS; do
-	if nvmet_make blktest 32 2; then
-		one resize "$sched" nvme-loop "$disk"
-	else
-		result $? "$sched on nvme-loop"
-	fi
-	nvmet_remove
-done
+for_nvme_loop resize 2
 finish_tests

@@ -298,14 +298,5 @@ for_each_device removed
 TEST_NAME="nvme queues"
 for_each_device queues
 TEST_NAME="nvme reset"
-# shellcheck disable=SC2053
-for sched in $TEST_SCHEDS; do
-	[[ $TEST_NAME = ${TEST_PARTS:-*} ]] || continue
-	if nvmet_make blktest 32 1; then
-		one inserted_in_reset "$sched" nvme-loop "$disk"
-	else
-		result $? "$sched on nvme-loop"
-	fi
-	nvmet_remove
-done
+for_nvme_loop inserted_in_reset 1
 finish_tests
