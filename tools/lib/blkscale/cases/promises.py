@@ -267,6 +267,15 @@ CASES.append(Case(
     disks=("100 us x 64",), half=1,
     short=(("mq-deadline", "null_blk 100 us x 64"),),
     sysctls=(("kernel/sched_rt_runtime_us", -1),)))
+# bfq detects a soft real-time process: it reads less than 7000 sectors a second,
+# with pauses. Nobody is weight-raised for another reason after some 3 s.
+_PLAYED = 4000
+CASES.append(Case(
+    "latency", "video, 64 KiB each 40 ms, beside 4 QD32 readers",
+    (f"others,n=4,depth=32,start=-{_PLAYED}",
+     f"reader,n=1,size=65536,seq=1,pause=40,start=-{_PLAYED}"),
+    LONGEST, time="shares", early=_PLAYED, none=True,
+    disks=("100 us x 64", "1 ms x 64", "disk 5 ms"), half=1))
 
 NAMES = {case.full_name: case for case in CASES}
 KINDS = tuple(dict.fromkeys(case.kind for case in CASES))

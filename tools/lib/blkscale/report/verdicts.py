@@ -265,24 +265,31 @@ def worse(records):
 
 def losses(records):
     """One table of what is worse, for the README: a row for each kind of cell,
-    scheduler and figure, the worst first."""
+    scheduler and figure, the worst first. What is unconfirmed is counted below."""
     found, rows = find(records), []
     for (_, sched, title), group in _groups(found).items():
-        for sure, belongs in (("yes", COUNTS["worse"]), ("no", COUNTS["unconfirmed"])):
-            bad = [one for one in group if belongs(one.verdict)]
-            if bad:
-                worst = max(bad, key=lambda one: one.verdict.by)
-                rows.append((worst.verdict.by, [
-                    worst.where, sched, title, change(worst.base, worst.patched),
-                    nearly(worst.ratio), f"{len(bad)} of {len(group)}", sure]))
+        bad = [one for one in group if COUNTS["worse"](one.verdict)]
+        if bad:
+            worst = max(bad, key=lambda one: one.verdict.by)
+            rows.append((worst.verdict.by, [
+                worst.where, sched, title, change(worst.base, worst.patched),
+                nearly(worst.ratio), f"{len(bad)} of {len(group)}"]))
     rows.sort(key=lambda row: -row[0])
+    unsure = [one for one in found if one.verdict.enough and not one.verdict.confirmed]
+    bad = [one for one in unsure if one.verdict.unconfirmed]
     looks = [one for one in found if one.verdict.looks == WORSE and not one.verdict.enough]
-    more = [f"{judge.counted(len(looks), 'more figure')} may be worse, with too few boots "
-            f"for a verdict: see RESULTS.md."] if looks else []
+    more = []
+    if bad:
+        more.append(f"{len(bad)} of the {judge.counted(len(unsure), 'figure')} with 3 to "
+                    f"{judge.CONFIRMED - 1} boots are worse, unconfirmed; chance alone "
+                    f"makes {judge.by_chance(len(unsure))}: see RESULTS.md.")
+    if looks:
+        more.append(f"{judge.counted(len(looks), 'more figure')} may be worse, with too few "
+                    f"boots for a verdict: see RESULTS.md.")
     return [Table("Losses, the worst first",
                   ["load and disk of the worst cell", "scheduler", "figure",
-                   "7.3.4 -> patched", "", "cells", "confirmed"],
-                  [row for _, row in rows], more)] if rows else []
+                   "7.3.4 -> patched", "", "cells"],
+                  [row for _, row in rows], more)] if rows or more else []
 
 
 def _rates(group):
