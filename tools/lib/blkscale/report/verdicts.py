@@ -216,11 +216,16 @@ COUNTS = {"worse": lambda verdict: verdict.way == WORSE and verdict.confirmed,
           "unconfirmed": lambda verdict: verdict.unconfirmed,
           "better": lambda verdict: verdict.way == BETTER,
           "too few boots": lambda verdict: not verdict.enough}
+
+
+def _looks_worse(verdict):
+    return verdict.looks == WORSE and not verdict.enough
+
+
 SETS = {f"Worse than before, confirmed by {judge.CONFIRMED} boots of each kernel":
         COUNTS["worse"],
         "Worse than before, unconfirmed": COUNTS["unconfirmed"],
-        "Looks worse, with too few boots for a verdict":
-        lambda verdict: verdict.looks == WORSE and not verdict.enough}
+        "Looks worse, with too few boots for a verdict": _looks_worse}
 
 
 def _groups(found):
@@ -230,27 +235,35 @@ def _groups(found):
     return groups
 
 
+def _unsure(found):
+    """Those with boots enough for a verdict, and too few to confirm one."""
+    return [one for one in found if one.verdict.enough and not one.verdict.confirmed]
+
+
 def _by_chance(bad, group):
     if not any(one.verdict.unconfirmed for one in bad):
         return ""
-    few = [one for one in group if one.verdict.enough and not one.verdict.confirmed]
-    return f" (by chance {judge.by_chance(len(few))})"
+    return f" (by chance {judge.by_chance(len(_unsure(group)))})"
+
+
+def _worst(found, belongs):
+    """[(the worst, those that belong, all)] for each kind of cell, scheduler and
+    figure, the worst first."""
+    picked = []
+    for group in _groups(found).values():
+        bad = [one for one in group if belongs(one.verdict)]
+        if bad:
+            picked.append((max(bad, key=lambda one: one.verdict.by), bad, group))
+    return sorted(picked, key=lambda those: -those[0].verdict.by)
 
 
 def _worse(title, belongs, found, notes):
-    """A row for each kind of cell, scheduler and figure, the worst first."""
-    rows = []
-    for names, group in _groups(found).items():
-        bad = [one for one in group if belongs(one.verdict)]
-        if bad:
-            worst = max(bad, key=lambda one: one.verdict.by)
-            rows.append((worst.verdict.by, [
-                *names, f"{len(bad)} of {len(group)}" + _by_chance(bad, group),
-                worst.where, change(worst.base, worst.patched), nearly(worst.ratio)]))
-    rows.sort(key=lambda row: -row[0])
+    rows = [[one.kind, one.cell.sched, one.title,
+             f"{len(bad)} of {len(group)}" + _by_chance(bad, group),
+             one.where, change(one.base, one.patched), nearly(one.ratio)]
+            for one, bad, group in _worst(found, belongs)]
     return [Table(title, ["table", "scheduler", "figure", "cells", "worst cell",
-                          "base -> patched", ""],
-                  [row for _, row in rows], notes)] if rows else []
+                          "base -> patched", ""], rows, notes)] if rows else []
 
 
 def worse(records):
@@ -266,18 +279,13 @@ def worse(records):
 def losses(records):
     """One table of what is worse, for the README: a row for each kind of cell,
     scheduler and figure, the worst first. What is unconfirmed is counted below."""
-    found, rows = find(records), []
-    for (_, sched, title), group in _groups(found).items():
-        bad = [one for one in group if COUNTS["worse"](one.verdict)]
-        if bad:
-            worst = max(bad, key=lambda one: one.verdict.by)
-            rows.append((worst.verdict.by, [
-                worst.where, sched, title, change(worst.base, worst.patched),
-                nearly(worst.ratio), f"{len(bad)} of {len(group)}"]))
-    rows.sort(key=lambda row: -row[0])
-    unsure = [one for one in found if one.verdict.enough and not one.verdict.confirmed]
-    bad = [one for one in unsure if one.verdict.unconfirmed]
-    looks = [one for one in found if one.verdict.looks == WORSE and not one.verdict.enough]
+    found = find(records)
+    rows = [[one.where, one.cell.sched, one.title, change(one.base, one.patched),
+             nearly(one.ratio), f"{len(bad)} of {len(group)}"]
+            for one, bad, group in _worst(found, COUNTS["worse"])]
+    unsure = _unsure(found)
+    bad = [one for one in unsure if COUNTS["unconfirmed"](one.verdict)]
+    looks = [one for one in found if _looks_worse(one.verdict)]
     more = []
     if bad:
         more.append(f"{len(bad)} of the {judge.counted(len(unsure), 'figure')} with 3 to "
@@ -289,7 +297,7 @@ def losses(records):
     return [Table("Losses, the worst first",
                   ["load and disk of the worst cell", "scheduler", "figure",
                    "7.3.4 -> patched", "", "cells"],
-                  [row for _, row in rows], more)] if rows or more else []
+                  rows, more)] if rows or more else []
 
 
 def _rates(group):
