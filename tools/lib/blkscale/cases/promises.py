@@ -145,9 +145,10 @@ _BESIDE = {
     "4 sequential readers": "n=4,depth=4,size=131072,seq=1",
     "4 sequential writers": "n=4,depth=4,size=131072,write=1,seq=1",
 }
+_STARTING = {"10 applications": "n=10,gap=100,app=1",
+             "a process tree": "n=1,tree=5"}
 for _name, _noise in _BESIDE.items():
-    for _what, _task in (("10 applications", "n=10,gap=100,app=1"),
-                         ("a process tree", "n=1,tree=5")):
+    for _what, _task in _STARTING.items():
         CASES.append(Case(
             "start", f"{_what} beside {_name}",
             (f"others,{_noise},start=-{EARLY}", f"start,{_task}"), START,
@@ -276,6 +277,17 @@ CASES.append(Case(
      f"reader,n=1,size=65536,seq=1,pause=40,start=-{_PLAYED}"),
     LONGEST, time="shares", early=_PLAYED, none=True,
     disks=("100 us x 64", "1 ms x 64", "disk 5 ms"), half=1))
+
+# Readers and writers that start shortly before a program are weight-raised as it is,
+# until they have had 60 MB. These have had it.
+_OLD = 2500
+CASES += [
+    Case("start", f"{what} beside {name} that run for {_OLD / 1000:.1f} s",
+         (f"others,{_BESIDE[name]},start=-{_OLD}", f"start,{task}"), START,
+         time="limit", early=_OLD, half=1,
+         disks=("1 ms x", "5 ms x 1024", "SSD"))
+    for name in ("4 QD32 readers", "4 sequential writers")
+    for what, task in _STARTING.items()]
 
 NAMES = {case.full_name: case for case in CASES}
 KINDS = tuple(dict.fromkeys(case.kind for case in CASES))
