@@ -273,7 +273,7 @@ CASES.append(Case(
 _PLAYED = 4000
 CASES.append(Case(
     "latency", "video, 64 KiB each 40 ms, beside 4 QD32 readers",
-    (f"others,n=4,depth=32,start=-{_PLAYED}",
+    (f"others,{_BESIDE['4 QD32 readers']},start=-{_PLAYED}",
      f"reader,n=1,size=65536,seq=1,pause=40,start=-{_PLAYED}"),
     LONGEST, time="shares", early=_PLAYED, none=True,
     disks=("100 us x 64", "1 ms x 64", "disk 5 ms"), half=1))
