@@ -96,14 +96,23 @@ class BootTest(unittest.TestCase):
         self.assertIn("panic at nmi", result.console.read_text())
         self.assertIn("silent for 1s; last line of", result.trouble)
 
+    def twice(self, job, end):
+        """A guest that says the job's words, and ends in this way at first."""
+        (self.out / "again").unlink(missing_ok=True)
+        return self.boot(f"if [ -e $OUT/again ]; then {GOOD}; else touch $OUT/again; "
+                         f"echo '{job}' >$OUT/job.log; {end}; fi")
+
     def lost_timer(self, job):
-        """Job output of a guest that loses a timer once."""
         stuck = ("INFO: task sh:1 blocked for more than 20 seconds.\n"
                  f"rcu: {boot.LOST_TIMER} on cpu=1")
-        script = (f"if [ -e $OUT/again ]; then {GOOD}; else touch $OUT/again; "
-                  f"echo '{job}' >$OUT/job.log; echo '{stuck}' >$OUT/console.log; "
-                  "sleep 60; fi")
-        return self.boot(script)
+        return self.twice(job, f"echo '{stuck}' >$OUT/console.log; sleep 60")
+
+    def test_once_more_if_the_emulator_fails(self):
+        failed = "echo 'qemu: x.c:1: f: Assertion `y > 0`' >&2; exit 134"
+        self.assertTrue(self.twice("# vda none", failed).ok)
+        self.assertIn("Assertion", self.twice("ok 1 order", failed).trouble)
+        other = "echo 'no such device' >&2; exit 1"
+        self.assertIn("no such", self.twice("# vda none", other).trouble)
 
     def test_once_more_if_a_timer_is_lost(self):
         self.assertTrue(self.lost_timer("# begin order").ok)

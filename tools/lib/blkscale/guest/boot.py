@@ -387,13 +387,14 @@ def _judge(result, ended, process, races):
 
 def _lost(result):
     """An emulated machine may lose its way in the firmware or the boot, or the
-    timer of a CPU that it starts: then its job has no result yet."""
+    timer of a CPU that it starts, and the emulator may fail an assertion of its
+    own: then its job has no result yet."""
     if result.status is not None:
         return False
     if result.log.exists() and RESULT.search(result.log.read_text(errors="replace")):
         return False
     if not result.report:
-        return NOT_STARTED in (result.trouble or "")
+        return NOT_STARTED in (result.trouble or "") or "Assertion" in result.stderr
     return bool(STUCK.search(result.report.splitlines()[0])) and \
         LOST_TIMER in result.console.read_text(errors="replace")
 

@@ -427,7 +427,7 @@ by_weight() {
 	light=$(value_of issued "$(issued_directly $HALF)")
 	note "$1: ${*:2}: $light of the lower weight"
 	# an eighth of the other's; if nobody is charged, hardly any
-	[ $((light * 40)) -ge "$all" ] && [ "$all" -ge $((light * 4)) ] ||
+	[ $((light * 16)) -ge "$all" ] && [ "$all" -ge $((light * 4)) ] ||
 		fail "${*:2}: of $all reads $light are of weight 10, and not of 80"
 }
 
@@ -435,7 +435,11 @@ weigh() {	# small budgets: many turns in the time of the test
 	local io=/sys/block/$1/queue/iosched
 
 	let_issue "$1" bfq && echo 2 >"/sys/block/$1/queue/nomerges" &&
-		put "$io/max_budget" 128 && put "$io/slice_idle" 400
+		put "$io/max_budget" 128 && put "$io/slice_idle" 400 || return
+	# the first dozen of queues in service have bfq's default budget, not this one
+	for _ in {1..16}; do
+		load "$1" -n 1 || return
+	done
 }
 
 # Nobody of class IDLE passes while the disk is kept for another
