@@ -427,7 +427,7 @@ by_weight() {
 	light=$(value_of issued "$(issued_directly $HALF)")
 	note "$1: ${*:2}: $light of the lower weight"
 	# an eighth of the other's; if nobody is charged, hardly any
-	[ $((light * 16)) -ge "$all" ] && [ "$all" -ge $((light * 4)) ] ||
+	[ $((light * 16)) -ge "$all" ] && [ "$all" -ge $((light * 3)) ] ||
 		fail "${*:2}: of $all reads $light are of weight 10, and not of 80"
 }
 
