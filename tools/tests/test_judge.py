@@ -238,6 +238,11 @@ class Worse(unittest.TestCase):
         return rec("bfq", kernel, 2, {"iops": iops[1]}, "slowdisk", load, "d",
                    runs=[{"iops": n} for n in iops])
 
+    @staticmethod
+    def merges(kernel, boots, merged, kib):
+        run = {"iops": 9, "merged": merged, "kib": kib}
+        return rec("bfq", kernel, 2, run, "slowdisk", "a", "d", runs=[run] * boots)
+
     def records(self, load, boots, patched):
         return [self.disk("base", load, *range(100, 100 + boots)),
                 self.disk("patched", load, *range(patched, patched + boots))]
@@ -257,11 +262,9 @@ class Worse(unittest.TestCase):
         self.assertTrue(lines[1].startswith("worse, unconfirmed (1 in 20): "))
 
     def test_the_worst_figure_comes_first(self):
-        def side(kernel, merged, kib):
-            run = {"iops": 9, "merged": merged, "kib": kib}
-            return rec("bfq", kernel, 2, run, "slowdisk", "a", "d", runs=[run] * 3)
         for patched, order in (((.5, 38), ["merged", "KiB"]), ((.85, 20), ["KiB", "merged"])):
-            (table,) = verdicts.worse([side("base", .9, 40), side("patched", *patched)])
+            (table,) = verdicts.worse([self.merges("base", 3, .9, 40),
+                                      self.merges("patched", 3, *patched)])
             self.assertEqual([row[2] for row in table.rows], order)
 
     def test_one_table_for_the_readme(self):
@@ -273,6 +276,12 @@ class Worse(unittest.TestCase):
         self.assertIn("1 of the 1 figure with 3 to 7 boots", table.notes[0])
         self.assertIn("1 more figure may", table.notes[-1])
         self.assertEqual(verdicts.losses(self.records("a", 3, 100)), [])
+
+    def test_the_readme_has_kib_only_without_merges(self):
+        for merged, figures in ((.5, ["merged"]), (.9, ["KiB"])):
+            (table,) = verdicts.losses([self.merges("base", 8, .9, 40),
+                                       self.merges("patched", 8, merged, 20)])
+            self.assertEqual([row[2] for row in table.rows], figures)
 
     def test_nothing_worse(self):
         self.assertEqual(verdicts.worse(self.records("a", 3, 100)), [])

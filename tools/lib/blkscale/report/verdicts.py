@@ -278,11 +278,15 @@ def worse(records):
 
 def losses(records):
     """One table of what is worse, for the README: a row for each kind of cell,
-    scheduler and figure, the worst first. What is unconfirmed is counted below."""
+    scheduler and figure, the worst first; KiB only where the merged share, of which
+    they are made, has none. What is unconfirmed is counted below."""
     found = find(records)
+    worst = list(_worst(found, COUNTS["worse"]))
+    merged = {(one.where, one.cell.sched) for one, _, _ in worst if one.title == "merged"}
     rows = [[one.where, one.cell.sched, one.title, change(one.base, one.patched),
              nearly(one.ratio), f"{len(bad)} of {len(group)}"]
-            for one, bad, group in _worst(found, COUNTS["worse"])]
+            for one, bad, group in worst
+            if one.title != "KiB" or (one.where, one.cell.sched) not in merged]
     unsure = _unsure(found)
     bad = [one for one in unsure if COUNTS["unconfirmed"](one.verdict)]
     looks = [one for one in found if _looks_worse(one.verdict)]
