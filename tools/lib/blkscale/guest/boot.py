@@ -385,16 +385,21 @@ def _judge(result, ended, process, races):
                            f"last line of {result.console}: {last}"))
 
 
+def emulator_failed(result):
+    """Whether QEMU ended by an assertion of its own: not the guest's failure."""
+    return result.status is None and "Assertion" in result.stderr
+
+
 def _lost(result):
     """An emulated machine may lose its way in the firmware or the boot, or the
-    timer of a CPU that it starts, and the emulator may fail an assertion of its
-    own: then its job has no result yet."""
+    timer of a CPU that it starts, and the emulator may fail: then its job has no
+    result yet."""
     if result.status is not None:
         return False
     if result.log.exists() and RESULT.search(result.log.read_text(errors="replace")):
         return False
     if not result.report:
-        return NOT_STARTED in (result.trouble or "") or "Assertion" in result.stderr
+        return NOT_STARTED in (result.trouble or "") or emulator_failed(result)
     return bool(STUCK.search(result.report.splitlines()[0])) and \
         LOST_TIMER in result.console.read_text(errors="replace")
 

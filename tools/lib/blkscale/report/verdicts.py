@@ -281,7 +281,7 @@ def losses(records):
     scheduler and figure, the worst first; KiB only where the merged share, of which
     they are made, has none. What is unconfirmed is counted below."""
     found = find(records)
-    worst = list(_worst(found, COUNTS["worse"]))
+    worst = _worst(found, COUNTS["worse"])
     merged = {(one.where, one.cell.sched) for one, _, _ in worst if one.title == "merged"}
     rows = [[one.where, one.cell.sched, one.title, change(one.base, one.patched),
              nearly(one.ratio), f"{len(bad)} of {len(group)}"]
