@@ -62,8 +62,8 @@ def backports():
 
 
 def find(name):
-    """The file of a patch or letter: the base's own if it has one, else the one that all
-    bases share."""
+    """The file of a patch, letter or configuration: the base's own if it has one, else
+    the one that all bases share."""
     return HOME / name if (HOME / name).is_file() else ROOT / name
 
 

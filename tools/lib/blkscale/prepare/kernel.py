@@ -28,7 +28,8 @@ FIXED = ["LOCALVERSION=", "KBUILD_BUILD_USER=block", "KBUILD_BUILD_HOST=scaling"
 def fragments(config):
     """The files of a configuration: `debug` is small and debug, `a+b` is small, a and b."""
     names = ["small"] + [name for name in config.split("+") if name != "small"]
-    found = [CONFIGS / f"{name}.config" for name in names]
+    found = [paths.find((CONFIGS / f"{name}.config").relative_to(paths.ROOT))
+             for name in names]
     for path in found:
         if not path.is_file():
             known = sorted(p.stem for p in CONFIGS.glob("*.config"))

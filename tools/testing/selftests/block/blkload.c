@@ -32,7 +32,7 @@
 struct options opt = {
 	.threads = 1, .depth = 1, .batch = 1, .reads = 100, .block = 4096, .small_block = 4096,
 	.streams = 1,
-	.prio = { -1, -1 }, .first_ms = -1, .size = 64 << 20,
+	.prio = { -1, -1 }, .later_prio = -1, .first_ms = -1, .size = 64 << 20,
 };
 
 uint64_t start_us;
@@ -138,16 +138,17 @@ static void block_arg(const char *arg)
 }
 
 /* class:level, or two of them */
-static void prio_arg(const char *arg)
+static void prio_arg(const char *arg, int *prio, int most)
 {
 	int class[2], level[2], n;
 
 	n = sscanf(arg, "%d:%d,%d:%d", &class[0], &level[0], &class[1], &level[1]);
 	errno = EINVAL;
-	if (n != 2 && n != 4)
+	if (n != 2 && n != 2 * most)
 		die("priority");
-	opt.prio[0] = class[0] << 13 | level[0];
-	opt.prio[1] = n == 4 ? class[1] << 13 | level[1] : opt.prio[0];
+	prio[0] = class[0] << 13 | level[0];
+	if (most == 2)
+		prio[1] = n == 4 ? class[1] << 13 | level[1] : prio[0];
 }
 
 /* of all threads, or of the first one and of the others */
@@ -163,7 +164,7 @@ static void parse(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "t:d:b:n:s:r:k:p:i:o:z:P:u:l:w:x:f:cyBeV")) != -1) {
+	while ((c = getopt(argc, argv, "t:d:b:n:s:r:k:p:i:o:z:P:a:u:l:w:x:f:cyBeV")) != -1) {
 		switch (c) {
 		case 't':
 			opt.threads = atoi(optarg);
@@ -199,7 +200,10 @@ static void parse(int argc, char **argv)
 			opt.size = size_arg(optarg);
 			break;
 		case 'P':
-			prio_arg(optarg);
+			prio_arg(optarg, opt.prio, 2);
+			break;
+		case 'a':
+			prio_arg(optarg, &opt.later_prio, 1);
 			break;
 		case 'u':
 			pause_arg(optarg);
@@ -244,7 +248,8 @@ static void parse(int argc, char **argv)
 		die("usage: blkload -n IOS|-s SECONDS [-t threads] [-d depth] [-b batch]\n"
 		    "[-r %reads] [-k [smaller,]block] [-p random|seq|reverse|alternate]\n"
 		    "[-i interleaved_streams] [-o offset] [-z size] [-P class:level[,class:level]]\n"
-		    "[-u pause_us[,of_other_threads]] [-l limit_ms] [-w ms_between_starts]\n"
+		    "[-a class:level_after_100_ios] [-u pause_us[,of_other_threads]]\n"
+		    "[-l limit_ms] [-w ms_between_starts]\n"
 		    "[-f ms_after_a_first_read] [-x fsync|sg|nvme|read:FILE] [-c] [-B] [-y] [-e]\n"
 		    "[-V] DEVICE");
 }

@@ -2,6 +2,7 @@
 /* The I/O of blkload: one by one, or several in flight */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <sched.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "passthrough.h"
 
 #define STUCK_SECS	20
+#define CHANGE_AFTER	100	/* I/Os, see -a */
 
 static uint64_t rnd(struct worker *w)
 {
@@ -118,6 +120,24 @@ static ssize_t read_or_write(struct worker *w, void *buf, uint64_t pos)
 	return ret;
 }
 
+/*
+ * The thread is of another class from now on. A write without O_DIRECT, which is
+ * asynchronous, tells the scheduler.
+ */
+static void change_prio(void)
+{
+	int fd = open(opt.file, O_WRONLY);
+	void *buf = buffer(1);
+
+	if (fd < 0 || syscall(SYS_ioprio_set, 1, 0, opt.later_prio) ||
+	    pwrite(fd, buf, opt.block, opt.offset) != (ssize_t)opt.block ||
+	    sync_file_range(fd, opt.offset, opt.block, SYNC_FILE_RANGE_WRITE))
+		die("change of class");
+	usleep(500000);	/* the write may have to wait for others */
+	close(fd);
+	free(buf);
+}
+
 static void run_sync(struct worker *w)
 {
 	unsigned long pause_us = opt.pause_us[w->nr > 0];
@@ -129,6 +149,8 @@ static void run_sync(struct worker *w)
 
 		if (opt.together && !together(w))
 			break;
+		if (opt.later_prio >= 0 && w->done == CHANGE_AFTER)
+			change_prio();
 		t = now_us();
 		w->since = t;
 		if (opt.command)

@@ -456,6 +456,20 @@ idle_class() {
 	[ "$direct" -le 8 ] || fail "of class IDLE $direct were issued directly"
 }
 
+# Nor does one that is of class IDLE from now on, which an asynchronous request told bfq
+class_changes() {
+	local disk=$1
+
+	weigh "$disk" || return
+	background "$disk" -d 4 -b 4 -r 100 -z 32m -P 2:0
+	background "$disk" -r 100 -z 32m -o 32m -P 2:0 -a $IDLE
+	sleep 1
+	during "$disk" "class IDLE since a while" && background_stop || return
+	[ "$direct" -ge 10 ] || { fail "only $direct of $issued issued directly"; return; }
+	direct=$(value_of direct "$(issued_directly $HALF)")
+	[ "$direct" -le 8 ] || fail "after the change $direct were issued directly"
+}
+
 weights() {
 	local disk=$1
 
@@ -611,6 +625,8 @@ for TEST_SCHEDS in $scheds; do
 		part "raised" raised_beside hw_queue_depth=128 irqmode=2 completion_nsec=500000
 		part "raised ends" raised_ends hw_queue_depth=128 irqmode=2 completion_nsec=100000
 		part "idle" idle_class hw_queue_depth=128 irqmode=2 completion_nsec=500000
+		part "class changes" class_changes hw_queue_depth=128 irqmode=2 \
+			completion_nsec=500000
 		part "weights" weights hw_queue_depth=128 irqmode=2 completion_nsec=500000
 		part groups two_groups hw_queue_depth=128 irqmode=2 completion_nsec=100000
 		part "deep groups" deep_groups hw_queue_depth=128 irqmode=2 \
