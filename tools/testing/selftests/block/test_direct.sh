@@ -462,8 +462,9 @@ class_changes() {
 
 	weigh "$disk" || return
 	background "$disk" -d 4 -b 4 -r 100 -z 32m -P 2:0
+	sleep 0.5	# else bfq merges the queues
 	background "$disk" -r 100 -z 32m -o 32m -P 2:0 -a $IDLE
-	sleep 1
+	sleep 1.5
 	during "$disk" "class IDLE since a while" && background_stop || return
 	[ "$direct" -ge 10 ] || { fail "only $direct of $issued issued directly"; return; }
 	direct=$(value_of direct "$(issued_directly $HALF)")
