@@ -32,7 +32,7 @@
 struct options opt = {
 	.threads = 1, .depth = 1, .batch = 1, .reads = 100, .block = 4096, .small_block = 4096,
 	.streams = 1,
-	.prio = { -1, -1 }, .later_prio = -1, .first_ms = -1, .size = 64 << 20,
+	.prio = { -1, -1 }, .later_prio = { -1, -1 }, .first_ms = -1, .size = 64 << 20,
 };
 
 uint64_t start_us;
@@ -138,17 +138,16 @@ static void block_arg(const char *arg)
 }
 
 /* class:level, or two of them */
-static void prio_arg(const char *arg, int *prio, int most)
+static void prio_arg(const char *arg, int *prio)
 {
 	int class[2], level[2], n;
 
 	n = sscanf(arg, "%d:%d,%d:%d", &class[0], &level[0], &class[1], &level[1]);
 	errno = EINVAL;
-	if (n != 2 && n != 2 * most)
+	if (n != 2 && n != 4)
 		die("priority");
 	prio[0] = class[0] << 13 | level[0];
-	if (most == 2)
-		prio[1] = n == 4 ? class[1] << 13 | level[1] : prio[0];
+	prio[1] = n == 4 ? class[1] << 13 | level[1] : prio[0];
 }
 
 /* of all threads, or of the first one and of the others */
@@ -200,10 +199,10 @@ static void parse(int argc, char **argv)
 			opt.size = size_arg(optarg);
 			break;
 		case 'P':
-			prio_arg(optarg, opt.prio, 2);
+			prio_arg(optarg, opt.prio);
 			break;
 		case 'a':
-			prio_arg(optarg, &opt.later_prio, 1);
+			prio_arg(optarg, opt.later_prio);
 			break;
 		case 'u':
 			pause_arg(optarg);
@@ -248,7 +247,7 @@ static void parse(int argc, char **argv)
 		die("usage: blkload -n IOS|-s SECONDS [-t threads] [-d depth] [-b batch]\n"
 		    "[-r %reads] [-k [smaller,]block] [-p random|seq|reverse|alternate]\n"
 		    "[-i interleaved_streams] [-o offset] [-z size] [-P class:level[,class:level]]\n"
-		    "[-a class:level_after_100_ios] [-u pause_us[,of_other_threads]]\n"
+		    "[-a class:level[,class:level] (after 100 ios)] [-u pause_us[,of_other_threads]]\n"
 		    "[-l limit_ms] [-w ms_between_starts]\n"
 		    "[-f ms_after_a_first_read] [-x fsync|sg|nvme|read:FILE] [-c] [-B] [-y] [-e]\n"
 		    "[-V] DEVICE");

@@ -26,7 +26,7 @@ struct options {
 	double secs;
 	uint64_t offset, size;
 	int prio[2];			/* class << 13 | level, of even and odd threads */
-	int later_prio;			/* -a: of all, after some I/Os one by one */
+	int later_prio[2];		/* -a: the same, after some I/Os one by one */
 	bool pin, dsync, together, errors_allowed, verify;
 };
 

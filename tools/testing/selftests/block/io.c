@@ -120,17 +120,23 @@ static ssize_t read_or_write(struct worker *w, void *buf, uint64_t pos)
 	return ret;
 }
 
+static void set_prio(struct worker *w, const int *prio)
+{
+	if (prio[w->nr % 2] >= 0 && syscall(SYS_ioprio_set, 1, 0, prio[w->nr % 2]))
+		die("ioprio_set");
+}
+
 /*
  * The thread is of another class from now on. A write without O_DIRECT, which is
  * asynchronous, tells the scheduler.
  */
-static void change_prio(void)
+static void change_prio(struct worker *w)
 {
 	int fd = open(opt.file, O_WRONLY);
 	void *buf = buffer(1);
 
-	if (fd < 0 || syscall(SYS_ioprio_set, 1, 0, opt.later_prio) ||
-	    pwrite(fd, buf, opt.block, opt.offset) != (ssize_t)opt.block ||
+	set_prio(w, opt.later_prio);
+	if (fd < 0 || pwrite(fd, buf, opt.block, opt.offset) != (ssize_t)opt.block ||
 	    sync_file_range(fd, opt.offset, opt.block, SYNC_FILE_RANGE_WRITE))
 		die("change of class");
 	usleep(500000);	/* the write may have to wait for others */
@@ -149,8 +155,8 @@ static void run_sync(struct worker *w)
 
 		if (opt.together && !together(w))
 			break;
-		if (opt.later_prio >= 0 && w->done == CHANGE_AFTER)
-			change_prio();
+		if (opt.later_prio[0] >= 0 && w->done == CHANGE_AFTER)
+			change_prio(w);
 		t = now_us();
 		w->since = t;
 		if (opt.command)
@@ -298,9 +304,7 @@ void *run(void *arg)
 
 	if (opt.pin)
 		pin_to(w->nr);
-	if (opt.prio[w->nr % 2] >= 0 &&
-	    syscall(SYS_ioprio_set, 1, 0, opt.prio[w->nr % 2]))
-		die("ioprio_set");
+	set_prio(w, opt.prio);
 	usleep(w->nr * opt.apart_ms * 1000);
 	if (opt.first_ms >= 0)
 		read_first(w);

@@ -442,7 +442,15 @@ weigh() {	# small budgets: many turns in the time of the test
 	done
 }
 
-# Nobody of class IDLE passes while the disk is kept for another
+# idle_waits DISK WHAT: two loads run, the latter in the second half. Nobody of class
+# IDLE passes while the disk is kept for the other.
+idle_waits() {
+	during "$@" && background_stop || return
+	[ "$direct" -ge 10 ] || { fail "only $direct of $issued issued directly"; return; }
+	direct=$(value_of direct "$(issued_directly $HALF)")
+	[ "$direct" -le 8 ] || fail "of class IDLE $direct were issued directly"
+}
+
 idle_class() {
 	local disk=$1
 
@@ -450,13 +458,10 @@ idle_class() {
 	background "$disk" -d 4 -b 4 -r 100 -z 32m -P 2:0
 	background "$disk" -d 4 -b 4 -r 100 -z 32m -o 32m -P $IDLE
 	sleep 0.5
-	during "$disk" "class IDLE beside BE" && background_stop || return
-	[ "$direct" -ge 10 ] || { fail "only $direct of $issued issued directly"; return; }
-	direct=$(value_of direct "$(issued_directly $HALF)")
-	[ "$direct" -le 8 ] || fail "of class IDLE $direct were issued directly"
+	idle_waits "$disk" "class IDLE beside BE"
 }
 
-# Nor does one that is of class IDLE from now on, which an asynchronous request told bfq
+# It is of class IDLE from now on, which an asynchronous request told bfq
 class_changes() {
 	local disk=$1
 
@@ -465,10 +470,7 @@ class_changes() {
 	sleep 0.5	# else bfq merges the queues
 	background "$disk" -r 100 -z 32m -o 32m -P 2:0 -a $IDLE
 	sleep 1.5
-	during "$disk" "class IDLE since a while" && background_stop || return
-	[ "$direct" -ge 10 ] || { fail "only $direct of $issued issued directly"; return; }
-	direct=$(value_of direct "$(issued_directly $HALF)")
-	[ "$direct" -le 8 ] || fail "after the change $direct were issued directly"
+	idle_waits "$disk" "class IDLE since a while"
 }
 
 weights() {
