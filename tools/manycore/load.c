@@ -52,7 +52,8 @@ static const char usage[] =
 "  group=DIR (a cgroup for a process of its own; given several times, threads\n"
 "  are in turns of these processes)  light=1 (the first has one thread only)\n"
 "  single=1 (one system call an I/O)  writer=1 (thread 0 writes one by one in\n"
-"  sequence, `depth` I/Os in flight)\n";
+"  sequence, `depth` I/Os in flight)\n"
+"  starts=1 (each lap has a new thread 0, as if a program started)\n";
 
 #define WARM_MS		250	/* bfq forgets after 125 */
 #define WARM_LAPS	2
@@ -66,7 +67,7 @@ static const char usage[] =
 enum { ORDER_RANDOM, ORDER_PARTS, ORDER_ALTERNATE };
 static int threads = 1, batch = 4, size = 512;
 static int reads = 100, order = ORDER_RANDOM, single, writer, depth = 32;
-static int warm_up = 1, streams = 1, ticks = 4000000, apart, light;
+static int warm_up = 1, streams = 1, ticks = 4000000, apart, light, starts;
 static const char *devices[MAX_DISKS];
 static int nr_devices;
 static uint64_t blocks;		/* of the smallest */
@@ -88,7 +89,7 @@ struct ring {
 
 struct task {
 	int me, batch, reads, order;
-	bool single;
+	bool single, warm;
 	uint64_t rnd, next;
 	char *buf;
 	size_t buf_size;	/* of one I/O */
@@ -103,7 +104,7 @@ struct counts {
 /* What all processes know. */
 static struct shared {
 	struct counts last, runs[MAX_RUNS];
-	int laps;
+	volatile int laps;
 	int cold;		/* threads that have not done their warm-up */
 	uint64_t due;		/* the end of the lap */
 	volatile bool done;
@@ -389,21 +390,27 @@ static uint64_t clock_ms(void)
 	return t.tv_sec * 1000ull + t.tv_nsec / 1000000;
 }
 
+/* Does a thread go on, which began in lap @lap? */
+static bool goes_on(struct task *t, int lap)
+{
+	return !shared->done && (!starts || t->me || shared->laps == lap);
+}
+
 static void *work(void *arg)
 {
+	int nr = 0, lap = shared->laps;
 	struct task *t = arg;
-	bool warm = false;
 	uint64_t begin;
-	int nr = 0;
 
-	task_setup(t);
+	if (!t->buf)
+		task_setup(t);
 	usleep(1000 * apart * t->me);
 	mark(MARK_WORK);
 	begin = clock_ms();
-	while (!shared->done) {
+	while (goes_on(t, lap)) {
 		one_batch(t);
-		if (!warm && ++nr >= warm_up && clock_ms() - begin >= WARM_MS) {
-			warm = true;
+		if (!t->warm && ++nr >= warm_up && clock_ms() - begin >= WARM_MS) {
+			t->warm = true;
 			if (!__atomic_sub_fetch(&shared->cold, 1,
 						__ATOMIC_RELAXED))
 				end_warm_up();
@@ -411,6 +418,17 @@ static void *work(void *arg)
 			end_lap();
 		}
 	}
+	return NULL;
+}
+
+/* Each thread has an I/O context of its own: a scheduler sees a new process. */
+static void *work_anew(void *arg)
+{
+	pthread_t id;
+
+	while (!shared->done)
+		if (pthread_create(&id, NULL, work, arg) || pthread_join(id, NULL))
+			fail("starting a thread");
 	return NULL;
 }
 
@@ -459,7 +477,8 @@ static void process(int me, pid_t parent)
 		join_group(groups[me]);
 	for (i = 0; i < threads; i++)
 		if (process_of(i) == me &&
-		    pthread_create(&ids[i], NULL, work, new_task(i)))
+		    pthread_create(&ids[i], NULL, starts && !i ? work_anew : work,
+				   new_task(i)))
 			fail("starting a thread");
 	for (i = 0; i < threads; i++)
 		if (process_of(i) == me)
@@ -520,6 +539,7 @@ static bool parse_number(const char *name, const char *value)
 		{ "writer", &writer }, { "depth", &depth },
 		{ "warm-up", &warm_up }, { "streams", &streams },
 		{ "ticks", &ticks }, { "apart", &apart }, { "light", &light },
+		{ "starts", &starts },
 	};
 	size_t i;
 

@@ -3,7 +3,9 @@
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
+from blkscale import paths
 from blkscale.guest import kernel_log
 
 BAD = """\
@@ -71,6 +73,14 @@ class TroubleTest(unittest.TestCase):
         for line in BAD:
             with self.subTest(line):
                 self.assertEqual(kernel_log.find(f"fine\n{line}\n"), 2)
+
+    def test_what_a_base_says_without_the_patches(self):
+        said = "BUG: workqueue leaked atomic, lock or RCU: kworker/1:2H[240]\n"
+        freeze = " #0: ffff8880 (io){++++}-{0:0}, at: nvme_start_freeze+0x76/0xc0\n"
+        for base, more, found in [("", freeze, 1), ("6.12", freeze, None),
+                                  ("6.12", "", 1), ("6.12", 9 * "\n" + freeze, 1)]:
+            with self.subTest((base, more)), mock.patch.object(paths, "BASE", base):
+                self.assertEqual(kernel_log.find(said + more), found)
 
     def test_ordinary_lines_are_not(self):
         for line in GOOD:

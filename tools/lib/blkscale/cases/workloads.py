@@ -101,6 +101,9 @@ _ALL = [
     Workload("rotational", "rotational 1x128", "size=512"),
     Workload("raised", "null_blk 1x128", "size=512", raised=True),
     Workload("raised-qd1", "null_blk 1x128", "size=512", batch=1, raised=True),
+    # many at work, and a program that starts, which is raised alone
+    Workload("raised-one", "null_blk 1x128", "size=512 starts=1"),
+    Workload("raised-one-of-8", "null_blk 1x8", "size=512 starts=1"),
     Workload("tags32", "null_blk 1x32", "size=512"),
     Workload("tags1023", "null_blk Nx1023", "size=512"),
     Workload("blocking-qd1", "blocking 1x128", "size=512", batch=1),
@@ -143,6 +146,7 @@ WORKLOADS = {w.name: w for w in _ALL}
 GROUPS = {
     "null": ["scaletest", "batchtest", "qd1", "saturated", "rwmix"],
     "raised": ["raised", "raised-qd1"],
+    "raised-one": ["raised-one", "raised-one-of-8"],
     "tags": ["tags32", "tags1023"],
     "host": [n for n in WORKLOADS if n.startswith("host")],
     "groups": ["one-group", "two-groups", "groups-1:3", "two-groups-4k",
