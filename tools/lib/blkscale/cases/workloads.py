@@ -146,7 +146,6 @@ WORKLOADS = {w.name: w for w in _ALL}
 GROUPS = {
     "null": ["scaletest", "batchtest", "qd1", "saturated", "rwmix"],
     "raised": ["raised", "raised-qd1"],
-    "raised-one": ["raised-one", "raised-one-of-8"],
     "tags": ["tags32", "tags1023"],
     "host": [n for n in WORKLOADS if n.startswith("host")],
     "groups": ["one-group", "two-groups", "groups-1:3", "two-groups-4k",

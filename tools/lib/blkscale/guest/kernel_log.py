@@ -37,9 +37,12 @@ RACE = re.compile(_STAMP + r"BUG: KCSAN: ")
 _OF_BASE = {"6.12": ("BUG: workqueue leaked", "nvme_start_freeze")}
 
 
-def of_base(lines):
-    begin, names = _OF_BASE.get(paths.BASE, (None, None))
-    return begin is not None and begin in lines[0] and any(names in x for x in lines)
+def _of_base(lines):
+    """Whether the base itself is to blame for the report that begins with these lines."""
+    if paths.BASE not in _OF_BASE:
+        return False
+    begin, named = _OF_BASE[paths.BASE]
+    return begin in lines[0] and any(named in line for line in lines)
 
 
 def plain(line):
@@ -53,7 +56,7 @@ def find(text, races=True):
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         if TROUBLE.search(line) and (races or not RACE.search(line)) and \
-                not of_base(lines[number - 1:number + 5]):
+                not _of_base(lines[number - 1:number + 5]):
             return number
     return None
 
