@@ -36,9 +36,9 @@ APPEND = ("console=ttyS0 earlyprintk=serial root=r rootfstype=9p ro "
           "rootflags=trans=virtio,version=9p2000.L,msize=524288,cache=loose "
           "panic=-1 oops=panic loglevel=5 null_blk.nr_devices=0 "
           "rcupdate.rcu_cpu_stall_timeout=60 "
-          "unknown_nmi_panic " +
-          ("panic_print=0x84" if paths.BASE == "6.12" else
-           "panic_sys_info=timers,blocked_tasks"))
+          "unknown_nmi_panic "
+          # the same to newer and to older kernels
+          "panic_sys_info=timers,blocked_tasks panic_print=0x84")
 
 
 @dataclass
