@@ -251,6 +251,12 @@ class Select(unittest.TestCase):
         chosen = results.select([both, [rate("bfq", "base", 1, 9)]])
         self.assertEqual(chosen, both)
 
+    def test_base_that_was_measured_alone(self):
+        patched, base = rate("bfq", "patched", 1, 2), rate("bfq", "base", 1, 9)
+        self.assertEqual(results.select([[patched], [base]]), [patched, base])
+        both = [rate("bfq", "base", 1, 1), rate("bfq", "patched", 1, 1)]
+        self.assertEqual(results.select([both, [patched], [base]]), [base, patched])
+
     def test_medians(self):
         self.assertEqual(
             results.medians([{"a": 1, "n": "x"}, {"a": 5, "n": "x"},

@@ -205,7 +205,8 @@ def select(batches, same=None):
             name = cell(rec)
             if name in patched or name not in paired:
                 chosen[name, rec["kernel"]] = rec
-        paired |= patched
+        paired -= patched
+        paired |= patched & {cell(rec) for rec in fit if rec["kernel"] == "base"}
     return list(chosen.values())
 
 
