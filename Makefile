@@ -22,6 +22,7 @@ endif
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
 		expand -t 12
+	@echo 'BASE=6.12 after any command: the port to Linux 6.12 (backports/6.12)'
 
 scaletest: ## The main job: set up, build, measure 7.3.4 and the patched kernel, report
 	@tools/scaletest

@@ -225,6 +225,7 @@ class Select(unittest.TestCase):
         foreign = {**rate("bfq", "base", 4, 1), "base": "7.3.1-1"}
         fresh = rate("none", "patched", 1, 2)
         self.assertEqual(results.select([[stale, foreign], [fresh]]), [fresh])
+
     def test_a_series_that_is_taken_for_the_last_one_says_so(self):
         old = {**rate("bfq", "patched", 1, 1), "series": "old"}
         fresh = rate("none", "patched", 1, 2)
@@ -235,6 +236,14 @@ class Select(unittest.TestCase):
                       "a comment); 1 vCPUs", table.notes[-1])
         # what was said of an id once is not said any more when it is the last again
         self.assertEqual(results.select([found[:1]], {"old": "b"}), [old])
+
+    def test_a_series_that_differs_for_one_scheduler(self):
+        old = [{**rate(sched, "patched", 1, 1), "series": "old"}
+               for sched in ("bfq:low_latency=0", "kyber")]
+        fresh = rate("none", "patched", 1, 2)
+        bfq, kyber, _ = results.select([old, [fresh]], {"old": "bfq: a comment"})
+        self.assertEqual(bfq["taken"], "taken for 0123abcd, which differs: a comment")
+        self.assertEqual(kyber, old[1])
 
     def test_older_files_count_as_older_than_all(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -35,6 +35,11 @@ def system_map(kernel, config="small"):
     return obj(kernel, config) / "System.map"
 
 
+def make(targets):
+    """The command that makes targets of the Makefile on this base."""
+    return f"make {targets}" + (f" BASE={BASE}" if BASE else "")
+
+
 def fields(path):
     """A file of `name: value` lines; `#` starts a comment."""
     found = {}

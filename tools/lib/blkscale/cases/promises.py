@@ -65,6 +65,7 @@ START = {"median": Figure("median ms", "less", none=2),
          "others": Figure("the others' rate")}
 LONGEST = {"p99": MS["p99"], "longest": Figure("longest ms", "less", none=2),
            "rate": Figure("rate"), "others": Figure("the others' rate")}
+FLOOD = {**LATENCY, "longest": LONGEST["longest"]}	# a deadline is for each request
 
 
 def shares(toward, inner=None):
@@ -224,11 +225,11 @@ CASES += [
          short=(("mq-deadline", "null_blk 1 ms x 8"),)),
     Case("expiry", "reads beside a flood of writes",
          (f"others,n=4,depth=64,write=1,start=-{EARLY}",
-          "reader,n=4,depth=1"), LATENCY,
+          "reader,n=4,depth=1"), FLOOD,
          short=(("mq-deadline", "scsi_debug disk 5 ms x 32"),)),
     Case("expiry", "writes beside a flood of reads",
          (f"others,n=4,depth=64,start=-{EARLY}",
-          "reader,n=4,depth=1,write=1"), LATENCY),
+          "reader,n=4,depth=1,write=1"), FLOOD),
     # As long as there is something ahead of the last one, what is behind it
     # waits until it expires.
     Case("expiry", "read behind a reader that skips every other block",

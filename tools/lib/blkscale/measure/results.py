@@ -192,7 +192,8 @@ def _last(batches, name, kernels):
 def select(batches, same=None):
     """As newest(), of lists of records that are sorted oldest first. same: {id of a
     series that is taken for the last one: how they differ}, which its records keep, so
-    that each table can say so."""
+    that each table can say so; with `SCHEDULER: ` before it only records of that one do,
+    as the code that the others run is the same."""
     same = same or {}
     base = _last(batches, "base", ("base", "patched"))
     last = _last(batches, "series", ("patched",))
@@ -215,7 +216,12 @@ def _taken(rec, last, same):
     rec = {name: value for name, value in rec.items() if name != "taken"}
     if rec["kernel"] != "patched" or rec.get("series") == last:
         return rec
-    return {**rec, "taken": f"taken for {last}, which differs: {same[rec['series']]}"}
+    sched, colon, how = same[rec["series"]].partition(": ")
+    if not colon:
+        how = sched
+    elif rec["sched"].partition(":")[0] != sched:
+        return rec
+    return {**rec, "taken": f"taken for {last}, which differs: {how}"}
 
 
 def _fits(rec, base, series):

@@ -214,7 +214,8 @@ def expected(tree, config):
 
 def check_tree(tree):
     if not (tree / "Kbuild").exists() or not git.rev(tree, "base"):
-        die(f"{tree} is not a kernel tree with a tag `base`", "run `make tree` first")
+        die(f"{tree} is not a kernel tree with a tag `base`",
+            f"run `{paths.make('tree')}` first")
 
 
 def build(tree, config, steps=None, pause=20):

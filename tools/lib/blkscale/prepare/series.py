@@ -347,7 +347,8 @@ def need_same(tree):
     found = compare(tree, old)
     if [name for name, _, same in found if same] != [name for name, _ in old] \
             or len(found) != len(old):
-        die(f"{tree} is not what the patch files say", "run `make tree` or `make refresh`")
+        die(f"{tree} is not what the patch files say",
+            f"run `{paths.make('tree')}` or `{paths.make('refresh')}`")
 
 
 def mails(tree, start, end, folder, part, base_line, brackets):
