@@ -11,6 +11,7 @@ import statistics
 from typing import NamedTuple
 
 from .. import paths
+from ..cases.workloads import scheduler
 from ..ui import die
 
 SPREAD = 0.05		# a cell is measured again while its spread is wider
@@ -206,8 +207,8 @@ def select(batches, same=None):
             name = cell(rec)
             if name in patched or name not in paired:
                 chosen[name, rec["kernel"]] = rec
-        paired -= patched
-        paired |= patched & {cell(rec) for rec in fit if rec["kernel"] == "base"}
+        both = patched & {cell(rec) for rec in fit if rec["kernel"] == "base"}
+        paired = paired - patched | both
     return list(chosen.values())
 
 
@@ -216,11 +217,12 @@ def _taken(rec, last, same):
     rec = {name: value for name, value in rec.items() if name != "taken"}
     if rec["kernel"] != "patched" or rec.get("series") == last:
         return rec
-    sched, colon, how = same[rec["series"]].partition(": ")
-    if not colon:
-        how = sched
-    elif rec["sched"].partition(":")[0] != sched:
-        return rec
+    how = same[rec["series"]]
+    sched, colon, of_sched = how.partition(": ")
+    if colon:
+        if scheduler(rec["sched"]) != sched:
+            return rec
+        how = of_sched
     return {**rec, "taken": f"taken for {last}, which differs: {how}"}
 
 
