@@ -42,7 +42,8 @@ static const char usage[] =
 "usage: load [NAME=VALUE]... DEVICE...\n"
 "  threads=N  batch=N (I/Os a submit)  size=BYTES\n"
 "  reads=PERCENT  order=random|parts|alternate   (parts: each thread is\n"
-"  sequential in its own part; alternate: adjacent blocks in turns)\n"
+"  sequential in its own part; alternate: adjacent blocks in turns, and who\n"
+"  lags goes on where the others are)\n"
 "  streams=N (parts: a thread has N of them, which it serves in turns)\n"
 "  warm-up=N (batches that each thread does at least before it is measured)\n"
 "  apart=MS (that a thread starts after the one before it)\n"
@@ -107,6 +108,7 @@ static struct shared {
 	volatile int laps;
 	int cold;		/* threads that have not done their warm-up */
 	uint64_t due;		/* the end of the lap */
+	uint64_t front;		/* alternate: where the newest batch began */
 	volatile bool done;
 	struct {
 		uint64_t ios __attribute__((aligned(LINE_SIZE)));
@@ -201,6 +203,17 @@ static uint64_t next_block(struct task *t)
 	}
 }
 
+/* Threads that are once apart would stay so, and none could merge with another. */
+static void join_others(struct task *t)
+{
+	uint64_t front = __atomic_load_n(&shared->front, __ATOMIC_RELAXED);
+
+	if (t->next < front)
+		t->next = front;
+	else
+		__atomic_store_n(&shared->front, t->next, __ATOMIC_RELAXED);
+}
+
 static bool is_read(struct task *t)
 {
 	if (t->reads % 100 == 0)
@@ -213,6 +226,8 @@ static void fill(struct task *t)
 	struct ring *r = &t->ring;
 	int i;
 
+	if (t->order == ORDER_ALTERNATE)
+		join_others(t);
 	for (i = 0; i < t->batch; i++) {
 		struct io_uring_sqe *sqe =
 			&r->sqes[(*r->sq_tail + i) & r->sq_mask];

@@ -391,29 +391,28 @@ raised_beside() {
 	[ "$(value_of passed "$r")" -le 20 ] || fail "it is passed: $r"
 }
 
-# raised_until DISK WHAT OPTION...: the end of raising is seen by an insertion, which is
-# not the first one
-raised_until() {
+# again DISK LEAST WHAT OPTION...: after the first request, LEAST or more are inserted
+again() {
 	local disk=$1 r later
 
-	trace_start "$disk" "${EVENTS[@]}" && load "$disk" -t 1 -d 1 -r 100 "${@:3}" || return
+	trace_start "$disk" "${EVENTS[@]}" && load "$disk" -t 1 -d 1 -r 100 "${@:4}" || return
 	trace_end
 	trace_complete || return
 	r=$(issued_directly)
 	later=$(($(value_of issued "$r") - $(value_of direct "$r") - 1))
-	note "$disk: raised until its $2 is over: $r later=$later"
-	[ $later -ge 1 ] ||
-		{ fail "no request is inserted when the $2 is over: $r"; return; }
+	note "$disk: $3: $r later=$later"
+	[ $later -ge "$2" ] || { fail "$3: only $later are inserted: $r"; return; }
 	[ $((later * 20)) -le "$(value_of issued "$r")" ] || fail "too many are inserted: $r"
 }
 
+# One is inserted when weight-raising ends by service, and one each second
 raised_ends() {
 	local disk=$1 io=/sys/block/$1/queue/iosched
 
 	let_issue "$disk" bfq && put "$io/slice_idle" 1000 && put "$io/low_latency" 1 &&
-		raised_until "$disk" service -n 1200 -k 64k || return
+		again "$disk" 1 "raised until the service is over" -n 1200 -k 64k || return
 	sleep 0.3	# not a burst
-	raised_until "$disk" time -s 8 -u 20000
+	again "$disk" 1 "each second" -s 4 -u 20000
 }
 
 # by_weight DISK WHAT: two loads of weights 80 and 10 run, the latter in the second half.
