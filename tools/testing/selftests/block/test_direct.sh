@@ -391,17 +391,17 @@ raised_beside() {
 	[ "$(value_of passed "$r")" -le 20 ] || fail "it is passed: $r"
 }
 
-# again DISK LEAST WHAT OPTION...: after the first request, LEAST or more are inserted
+# again DISK WHAT OPTION...: after the first request, at least one more is inserted
 again() {
 	local disk=$1 r later
 
-	trace_start "$disk" "${EVENTS[@]}" && load "$disk" -t 1 -d 1 -r 100 "${@:4}" || return
+	trace_start "$disk" "${EVENTS[@]}" && load "$disk" -t 1 -d 1 -r 100 "${@:3}" || return
 	trace_end
 	trace_complete || return
 	r=$(issued_directly)
 	later=$(($(value_of issued "$r") - $(value_of direct "$r") - 1))
-	note "$disk: $3: $r later=$later"
-	[ $later -ge "$2" ] || { fail "$3: only $later are inserted: $r"; return; }
+	note "$disk: $2: $r later=$later"
+	[ $later -ge 1 ] || { fail "$2: no other one is inserted: $r"; return; }
 	[ $((later * 20)) -le "$(value_of issued "$r")" ] || fail "too many are inserted: $r"
 }
 
@@ -410,9 +410,9 @@ raised_ends() {
 	local disk=$1 io=/sys/block/$1/queue/iosched
 
 	let_issue "$disk" bfq && put "$io/slice_idle" 1000 && put "$io/low_latency" 1 &&
-		again "$disk" 1 "raised until the service is over" -n 1200 -k 64k || return
+		again "$disk" "raised until the service is over" -n 1200 -k 64k || return
 	sleep 0.3	# not a burst
-	again "$disk" 1 "each second" -s 4 -u 20000
+	again "$disk" "each second" -s 4 -u 20000
 }
 
 # by_weight DISK WHAT: two loads of weights 80 and 10 run, the latter in the second half.
