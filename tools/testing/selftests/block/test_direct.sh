@@ -415,6 +415,21 @@ raised_ends() {
 	again "$disk" "each second" -s 4 -u 20000
 }
 
+# Queues that are not weight-raised are busy when weight-raising is disabled
+raising_disabled() {
+	local disk=$1 io=/sys/block/$1/queue/iosched from=
+
+	let_issue "$disk" bfq && put "$io/slice_idle" 0 || return
+	background "$disk" -d 64 -r 100 -z 32m
+	sleep 0.5	# else bfq merges the queues
+	background "$disk" -d 64 -r 100 -z 32m -o 32m
+	sleep 0.5
+	for _ in {1..10}; do
+		put "$io/low_latency" 1 && put "$io/low_latency" 0 || return
+	done
+	background_stop && does "$disk"
+}
+
 # by_weight DISK WHAT: two loads of weights 80 and 10 run, the latter in the second half.
 # While the disk is kept for one it issues directly; that counts as its share.
 by_weight() {
@@ -627,6 +642,8 @@ for TEST_SCHEDS in $scheds; do
 		part "change" change hw_queue_depth=128 irqmode=2 completion_nsec=100000
 		part "raised" raised_beside hw_queue_depth=128 irqmode=2 completion_nsec=500000
 		part "raised ends" raised_ends hw_queue_depth=128 irqmode=2 completion_nsec=100000
+		part "raising disabled" raising_disabled hw_queue_depth=128 irqmode=2 \
+			completion_nsec=20000000
 		part "idle" idle_class hw_queue_depth=128 irqmode=2 completion_nsec=500000
 		part "class changes" class_changes hw_queue_depth=128 irqmode=2 \
 			completion_nsec=500000
